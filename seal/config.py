@@ -1,0 +1,128 @@
+"""Settings of the commands: pydantic models, filled from defaults, a TOML file, and `--set`."""
+
+import tomllib
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import Field, ValidationError
+
+from seal.errors import ConfigError, did_you_mean
+from seal.types import Record
+
+C = TypeVar("C", bound=Record)
+
+
+class ModelConfig(Record):
+    """How a model is called."""
+
+    temperature: float = Field(default=0.0, ge=0)
+    max_tokens: int = Field(default=1024, ge=1)
+    retries: int = Field(default=3, ge=0)
+    """Further tries of a call that failed for a passing reason."""
+    timeout_s: float = Field(default=120.0, gt=0)
+    cassette: str | None = None
+    """A JSONL file of answers: requests in it are replayed, others are made and recorded."""
+
+
+class RunConfig(Record):
+    """How `seal run` calls its policy."""
+
+    model: ModelConfig = ModelConfig()
+    dollars: float | None = Field(default=None, gt=0)
+    """Money the run may spend; None: no limit."""
+
+
+class GateConfig(Record):
+    """The paired test that a rewrite must pass."""
+
+    alpha: float = Field(default=0.05, gt=0, lt=1)
+    """Chance of adopting a useless rewrite, for a whole run."""
+    futility_share: float = Field(default=0.75, gt=0.5, lt=1)
+    """A rewrite worth having wins at least this share of the discordant pairs."""
+    futility_e: float = Field(default=20.0, gt=1)
+    """Evidence against that at which a test stops early."""
+    scenarios: int = Field(default=240, ge=1)
+    """Scenarios of the gate split that one test may use."""
+    removal_scenarios: int = Field(default=120, ge=1)
+
+
+class EvolveConfig(Record):
+    """How `seal evolve` spends its rollouts."""
+
+    generations: int = Field(default=4, ge=1)
+    budget: int = Field(default=6000, ge=1)
+    """Rollouts of the policy, the reading of the test split left out."""
+    dollars: float | None = Field(default=None, gt=0)
+    """Money for policy and rewriter together; None: no limit."""
+    profile_tasks: int = Field(default=120, ge=1)
+    """Train tasks rolled out at the start of every generation."""
+    proposals: int = Field(default=8, ge=1)
+    """Slots that the rewriter may propose for in one generation."""
+    screen_scenarios: int = Field(default=24, ge=1)
+    """Train scenarios on which each proposal is tried before the gate."""
+    patience: int = Field(default=2, ge=1)
+    """Generations without an accepted patch before the run stops."""
+    gate: GateConfig = GateConfig()
+    model: ModelConfig = ModelConfig()
+    rewriter: ModelConfig = ModelConfig(temperature=0.7, max_tokens=2048)
+
+
+def load_config(kind: type[C], file: Path | None, sets: list[str]) -> C:
+    """Defaults, then the file, then `--set key=value`; all problems are said at once.
+
+    Raises:
+        ConfigError: A key is unknown or a value does not fit.
+    """
+    values: dict[str, Any] = {}
+    if file is not None:
+        try:
+            values = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as cause:
+            raise ConfigError(f"{file}: no settings can be read here ({cause}).") from cause
+    for item in sets:
+        _set(values, item)
+    problems = _unknown_keys(kind, values, "")
+    if problems:
+        raise ConfigError("\n".join(problems))
+    try:
+        return kind.model_validate(values)
+    except ValidationError as cause:
+        lines = [
+            f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}, found {e['input']!r}."
+            for e in cause.errors()
+        ]
+        raise ConfigError("\n".join(lines)) from cause
+
+
+def _set(values: dict[str, Any], item: str) -> None:
+    key, equals, text = item.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"--set {item}: write it as key=value, such as --set gate.alpha=0.1")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *outer, last = key.split(".")
+    table = values
+    for part in outer:
+        inner = table.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise ConfigError(f"--set {item}: '{part}' is a value here, not a table.")
+        table = inner
+    table[last] = value
+
+
+def _unknown_keys(kind: type[Record], values: dict[str, Any], prefix: str) -> list[str]:
+    problems = []
+    for key, value in values.items():
+        field = kind.model_fields.get(key)
+        inner = field.annotation if field else None
+        if field is None:
+            known = [f"{prefix}{name}" for name in kind.model_fields]
+            problems.append(
+                f"no setting '{prefix}{key}'.\nSettings: {', '.join(known)}."
+                + did_you_mean(f"{prefix}{key}", known)
+            )
+        elif isinstance(inner, type) and issubclass(inner, Record) and isinstance(value, dict):
+            problems += _unknown_keys(inner, value, f"{prefix}{key}.")
+    return problems

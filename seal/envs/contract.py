@@ -1,0 +1,346 @@
+"""Tool contracts: from type hints or imported schemas, and the validation of calls against them.
+
+A contract holds no prose. Validation is strict ("9" is no integer, 9.0 is one) and never repairs.
+"""
+
+import inspect
+import json
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Union
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, create_model
+
+from seal.envs.environment import Conventions, Environment, RuleSource, ToolMark
+from seal.errors import TemplateError, did_you_mean
+from seal.types import (
+    Arguments,
+    CallError,
+    RecoveryKind,
+    Rule,
+    ToolCall,
+    ToolContract,
+    content_hash,
+)
+
+_STRICT = ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=False)
+_PROSE_KEYS = ("description", "title", "examples")
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """The words that come with a tool: its docstring, or an imported description."""
+
+    description: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool: its contract, its own prose, and what validates its arguments."""
+
+    contract: ToolContract
+    prose: Prose
+    validator: type[BaseModel]
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """All tools of an environment, by name."""
+
+    tools: Mapping[str, Tool]
+
+    def __getitem__(self, name: str) -> ToolContract:
+        return self.tools[name].contract
+
+    def declared(self) -> list[dict[str, Any]]:
+        """The part of the contract hash that the tools make up."""
+        return [tool.contract.model_dump() for _, tool in sorted(self.tools.items())]
+
+
+def contract_of(world: type[Environment], conventions: Conventions) -> Contract:
+    """The contract of every `@tool` method, in the author's order.
+
+    Raises:
+        TemplateError: A hint is missing or is no JSON type, or a rule names no argument.
+    """
+    marks = {
+        name: (member, member.__seal_tool__)
+        for owner in reversed(world.__mro__)
+        for name, member in vars(owner).items()
+        if hasattr(member, "__seal_tool__")
+    }
+    return Contract({n: _tool_of(n, m, mark, conventions) for n, (m, mark) in marks.items()})
+
+
+def _tool_of(name: str, method: Any, mark: ToolMark, conventions: Conventions) -> Tool:  # noqa: ANN401
+    where = f"{inspect.getsourcefile(method)}:{inspect.getsourcelines(method)[1]}"
+    hints = typing.get_type_hints(method, include_extras=True)
+    fields: dict[str, tuple[Any, Any]] = {}
+    for parameter in list(inspect.signature(method).parameters.values())[1:]:
+        if parameter.name not in hints:
+            raise TemplateError(
+                f"{where}: {name}({parameter.name}) has no type hint.\n"
+                "The hints of a tool are its contract."
+            )
+        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+        fields[parameter.name] = (hints[parameter.name], default)
+    for argument in mark.rules:
+        if argument not in fields:
+            raise TemplateError(
+                f"{where}: {name} declares a rule for '{argument}', which is no argument of it.\n"
+                f"Arguments: {', '.join(fields) or 'none'}.{did_you_mean(argument, fields)}"
+            )
+    requires = mark.requires(conventions) if callable(mark.requires) else mark.requires
+    rules = {argument: _draw(rule, conventions) for argument, rule in mark.rules.items()}
+    return build_tool(
+        name,
+        fields,
+        prose=_docstring(method),
+        rule=Rule(requires=requires),
+        rules={argument: rule for argument, rule in rules.items() if rule.stated()},
+        mutates=mark.mutates,
+        where=where,
+    )
+
+
+def _draw(rule: RuleSource, conventions: Conventions) -> Rule:
+    return (rule(conventions) if callable(rule) else rule) or Rule()
+
+
+def _docstring(method: Any) -> Prose:  # noqa: ANN401
+    """First paragraph, and the `Args:` entries, of a Google-style docstring."""
+    text = inspect.getdoc(method) or ""
+    head, _, rest = text.partition("\nArgs:\n")
+    parameters: dict[str, str] = {}
+    name = ""
+    for line in rest.splitlines():
+        if line and not line.startswith(" "):
+            break
+        entry, colon, prose = line.strip().partition(":")
+        if colon and entry.isidentifier() and len(line) - len(line.lstrip()) <= 4:
+            name = entry
+            parameters[name] = prose.strip()
+        elif name and line.strip():
+            parameters[name] += f" {line.strip()}"
+    return Prose(" ".join(head.split("\n\n")[0].split()), parameters)
+
+
+def build_tool(
+    name: str,
+    fields: Mapping[str, tuple[Any, Any]],
+    *,
+    prose: Prose,
+    rule: Rule | None = None,
+    rules: dict[str, Rule] | None = None,
+    mutates: bool = True,
+    where: str = "",
+) -> Tool:
+    """A tool from (type, default) per argument; `...` marks a required one.
+
+    Arguments may have any name: pydantic only ever sees them as aliases.
+    """
+    aliased: dict[str, Any] = {
+        f"argument_{i}": (hint, Field(default, alias=argument))
+        for i, (argument, (hint, default)) in enumerate(fields.items())
+    }
+    try:
+        model = create_model(f"{name}_arguments", __config__=_STRICT, **aliased)
+        schema = model.model_json_schema(by_alias=True)
+    except (RecursionError, TypeError, ValueError) as cause:
+        raise TemplateError(
+            f"{where or name}: the arguments of {name} are no JSON types "
+            f"({str(cause).splitlines()[0]})."
+        ) from cause
+    if "$defs" in schema:
+        schema = _inline(schema, schema.pop("$defs"), (), where or name)
+    parameters = without_prose(schema)
+    parameters.setdefault("properties", {})
+    return Tool(
+        ToolContract(
+            name=name,
+            parameters=parameters,
+            rule=rule or Rule(),
+            rules=rules or {},
+            mutates=mutates,
+        ),
+        prose,
+        model,
+    )
+
+
+def _inline(node: Any, defs: dict[str, Any], seen: tuple[str, ...], where: str) -> Any:  # noqa: ANN401
+    """The schema with every `$ref` written out."""
+    if isinstance(node, list):
+        return [_inline(item, defs, seen, where) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        target = str(node["$ref"]).rsplit("/", 1)[-1]
+        if target in seen:
+            raise TemplateError(f"{where}: argument type {target} contains itself; spell it out.")
+        return _inline(defs[target], defs, (*seen, target), where)
+    return {key: _inline(value, defs, seen, where) for key, value in node.items()}
+
+
+def without_prose(schema: dict[str, Any]) -> dict[str, JsonValue]:
+    """The schema without descriptions and titles; arguments of those names stay."""
+
+    def strip(node: Any, *, names: bool) -> Any:  # noqa: ANN401
+        if isinstance(node, list):
+            return [strip(item, names=False) for item in node]
+        if not isinstance(node, dict):
+            return node
+        return {
+            key: strip(value, names=key == "properties" and not names)
+            for key, value in node.items()
+            if names or key not in _PROSE_KEYS
+        }
+
+    result: dict[str, JsonValue] = strip(schema, names=False)
+    return result
+
+
+_SIMPLE: dict[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "float": float,
+    "boolean": bool,
+    "null": type(None),
+}
+
+
+def hint_of(schema: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a type
+    """The Python type of an imported JSON schema."""
+    if "enum" in schema:
+        return Literal[tuple(schema["enum"])]
+    options = schema.get("anyOf") or schema.get("type")
+    if isinstance(options, list):
+        kinds = [hint_of(o if isinstance(o, Mapping) else {"type": o}) for o in options]
+        return Union[tuple(kinds)]  # noqa: UP007 - built at run time
+    if options in ("array", "tuple", "list"):
+        return list[hint_of(schema.get("items") or {})]  # type: ignore[misc]
+    if options in ("object", "dict"):
+        return dict[str, JsonValue]
+    return _SIMPLE.get(str(options), JsonValue)
+
+
+def parse_arguments(text: str) -> Arguments | None:
+    """The JSON object in a call's raw text, None if there is none."""
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+    return _whole_numbers(value) if isinstance(value, dict) else None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _whole_numbers(value: Any) -> Any:  # noqa: ANN401
+    """9.0 is 9 to an integer argument; number arguments accept both."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_whole_numbers(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _whole_numbers(item) for key, item in value.items()}
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A call that fits its contract, with arguments of the hinted types."""
+
+    tool: str
+    arguments: dict[str, Any]
+    given: Arguments
+    """The arguments as JSON, without defaults."""
+
+
+def accept(contract: Contract, call: ToolCall, visible: Iterable[str]) -> Accepted | CallError:
+    """Check one call against the contract, without running it."""
+    arguments = parse_arguments(call.arguments or "{}")
+    if not call.tool or arguments is None:
+        shown = call.arguments[:80]
+        return _error(
+            "malformed_call", "This is not a call: a name and a JSON object.", None, shown
+        )
+    names = list(visible)
+    if call.tool not in names:
+        return _error("unknown_tool", f"There is no tool '{call.tool}'.", None, call.tool)
+    tool = contract.tools[call.tool]
+    try:
+        model = tool.validator.model_validate(arguments)
+    except ValidationError as cause:
+        return _validation_error(tool, arguments, cause)
+    typed = {
+        alias: getattr(model, name)
+        for name, info in tool.validator.model_fields.items()
+        if name in model.model_fields_set and (alias := info.alias)
+    }
+    return Accepted(call.tool, typed, arguments)
+
+
+_KINDS: dict[str, RecoveryKind] = {
+    "missing": "argument_missing",
+    "extra_forbidden": "argument_unexpected",
+}
+_VALUE_ERRORS = (
+    "enum",
+    "literal_error",
+    "string_too",
+    "string_pattern",
+    "greater_than",
+    "less_than",
+    "multiple_of",
+    "too_long",
+    "too_short",
+    "value_error",
+    "finite_number",
+)
+_ORDER = ("argument_missing", "argument_unexpected", "argument_type", "argument_value")
+
+
+def _validation_error(tool: Tool, arguments: Arguments, cause: ValidationError) -> CallError:
+    """The worst of a call's problems: one at a time, as a person would say it."""
+    found = []
+    for error in cause.errors(include_url=False, include_context=False, include_input=False):
+        kind = _KINDS.get(error["type"]) or (
+            "argument_value" if error["type"].startswith(_VALUE_ERRORS) else "argument_type"
+        )
+        found.append((_ORDER.index(kind), kind, str(error["loc"][0])))
+    _, kind, argument = min(found)
+    message = {
+        "argument_missing": f"Argument '{argument}' is missing.",
+        "argument_unexpected": f"{tool.contract.name} has no argument '{argument}'.",
+        "argument_type": f"Argument '{argument}' has the wrong type.",
+        "argument_value": f"Argument '{argument}' has a value that is not accepted.",
+    }[kind]
+    rule = tool.contract.rules.get(argument, Rule())
+    return _error(kind, message, argument, arguments.get(argument), rule)
+
+
+def _error(
+    kind: RecoveryKind,
+    message: str,
+    argument: str | None,
+    received: JsonValue,
+    rule: Rule | None = None,
+) -> CallError:
+    return CallError(
+        kind=kind,
+        code=kind,
+        message=message,
+        argument=argument,
+        received=received,
+        rule=rule or Rule(),
+    )
+
+
+def contract_hash(parts: Mapping[str, Any]) -> str:
+    """The hash that a candidate can never move: contracts, tasks, gold outputs, verifier code."""
+    return content_hash(parts, 16)

@@ -1,0 +1,297 @@
+"""Replays in fresh worlds, and the verifier that compares a policy's with gold's."""
+
+import json
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+
+from seal.envs.contract import Accepted, accept, contract_hash
+from seal.envs.environment import Environment
+from seal.envs.template import EnvironmentTemplate
+from seal.errors import EnvironmentFailure, ToolError, blame
+from seal.types import (
+    CallError,
+    CheckResult,
+    Rule,
+    Score,
+    Task,
+    ToolCall,
+    content_hash,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """One call that reached its tool, and what came of it."""
+
+    call_id: str
+    tool: str
+    arguments: dict[str, JsonValue]
+    output: str
+    """The result as text; empty if the tool refused."""
+    error: CallError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedTurn:
+    """What one turn's calls did."""
+
+    executed: tuple[Executed, ...]
+    state: dict[str, JsonValue]
+    """The public state after the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What a sequence of turns did to a fresh world."""
+
+    turns: tuple[PlayedTurn, ...]
+    checks: dict[str, bool] = field(default_factory=dict)
+    """The environment's named checks on the final world."""
+
+
+def execute(
+    template: EnvironmentTemplate, world: Environment, accepted: Accepted, call_id: str
+) -> Executed:
+    """Run one accepted call; a refusal is part of the answer.
+
+    Raises:
+        EnvironmentFailure: The tool raised something that is no `ToolError`.
+    """
+    try:
+        with blame(EnvironmentFailure, f"{template.name}: tool {accepted.tool}"):
+            output = world.call(accepted.tool, accepted.arguments)
+    except ToolError as refusal:
+        error = _refusal(template, accepted, refusal)
+        return Executed(call_id, accepted.tool, accepted.given, "", error)
+    return Executed(call_id, accepted.tool, accepted.given, result_text(output))
+
+
+def result_text(output: object) -> str:
+    """A tool's result as the policy reads it: text as it is, anything else as JSON."""
+    if isinstance(output, str):
+        return output
+    return json.dumps(output, ensure_ascii=False, default=str)
+
+
+def _refusal(template: EnvironmentTemplate, accepted: Accepted, refusal: ToolError) -> CallError:
+    contract = template.contract[accepted.tool]
+    argument = refusal.argument
+    if argument is not None and argument not in contract.arguments:
+        raise EnvironmentFailure(
+            f"{template.name}: {accepted.tool} cites argument '{argument}', which it does not have."
+        )
+    declared = contract.rules.get(argument, Rule()) if argument else contract.rule
+    try:
+        cited = Rule.model_validate({k: _rule_value(v) for k, v in refusal.rules.items()})
+    except ValueError as cause:
+        raise EnvironmentFailure(
+            f"{template.name}: {accepted.tool} cites a rule that is none: {cause}"
+        ) from cause
+    return CallError(
+        kind="refused",
+        code=refusal.code,
+        message=refusal.message,
+        argument=argument,
+        received=accepted.given.get(argument) if argument else None,
+        rule=declared.model_copy(update=cited.stated()),
+    )
+
+
+def _rule_value(value: Any) -> Any:  # noqa: ANN401 - any rule value
+    return sorted(value) if isinstance(value, set | frozenset) else value
+
+
+def finish_turn(world: Environment, executed: Sequence[Executed]) -> PlayedTurn:
+    """A turn's calls with the state they left."""
+    return PlayedTurn(tuple(executed), world.state())
+
+
+def run_checks(template: EnvironmentTemplate, task: Task, world: Environment) -> dict[str, bool]:
+    """The task's named checks on a world.
+
+    Raises:
+        EnvironmentFailure: A check is not there, or raised something.
+    """
+    known = world.final_checks() if task.checks else {}
+    with blame(EnvironmentFailure, f"{template.name}: checks of task {task.id}"):
+        return {name: bool(known[name]()) for name in task.checks}
+
+
+def replay(
+    template: EnvironmentTemplate, task: Task, turns: Sequence[Sequence[ToolCall]]
+) -> Played:
+    """Play calls again in a fresh world, turn by turn, with what was visible then."""
+    world = template.new_world(task)
+    played = []
+    for turn, calls in zip(task.turns, turns, strict=False):
+        shown = visible_tools(template, task, turn.hidden)
+        accepted = [
+            (c.id, a)
+            for c in calls
+            if isinstance(a := accept(template.contract, c, shown), Accepted)
+        ]
+        played.append(
+            finish_turn(world, [execute(template, world, a, call_id) for call_id, a in accepted])
+        )
+    return Played(tuple(played), run_checks(template, task, world))
+
+
+def visible_tools(
+    template: EnvironmentTemplate, task: Task, hidden: Sequence[str]
+) -> tuple[str, ...]:
+    """The tools of a task that one of its turns shows."""
+    names = task.tools if task.tools is not None else tuple(template.contract.tools)
+    return tuple(name for name in names if name not in hidden)
+
+
+class GoldReplays:
+    """What gold does, per task; replayed once and kept for the most recent tasks."""
+
+    def __init__(self, template: EnvironmentTemplate, keep: int = 2000) -> None:
+        self._template = template
+        self._keep = keep
+        self._played: OrderedDict[str, Played] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, task: Task) -> Played:
+        """Gold's replay.
+
+        Raises:
+            EnvironmentFailure: A gold call does not go through: the task is broken.
+        """
+        with self._lock:
+            if task.id in self._played:
+                self._played.move_to_end(task.id)
+                return self._played[task.id]
+        played = self._replay(task)
+        with self._lock:
+            self._played[task.id] = played
+            if len(self._played) > self._keep:
+                self._played.popitem(last=False)
+        return played
+
+    def _replay(self, task: Task) -> Played:
+        calls = gold_calls(task)
+        played = replay(self._template, task, calls)
+        for index, (made, turn) in enumerate(zip(calls, played.turns, strict=True)):
+            wrong = [done for done in turn.executed if done.error]
+            if wrong or len(made) != len(turn.executed):
+                error = wrong[0].error if wrong else None
+                reason = error.message if error else "it breaks its contract."
+                raise EnvironmentFailure(
+                    f"{self._template.name}: task {task.id}, turn {index}: "
+                    f"a gold call fails: {reason}\n"
+                    f"Show it with: seal show {self._template.name} --task {task.id}"
+                )
+        return played
+
+
+def gold_calls(task: Task) -> list[list[ToolCall]]:
+    """Gold as calls that a policy could have written, turn by turn."""
+    return [
+        [
+            ToolCall(
+                id=f"gold-{index}-{place}",
+                tool=call.tool,
+                arguments=json.dumps(call.arguments, ensure_ascii=False),
+            )
+            for place, call in enumerate(turn.gold or ())
+        ]
+        for index, turn in enumerate(task.turns)
+    ]
+
+
+def missing_outputs(
+    template: EnvironmentTemplate, gold: Played, played: Played, turn: int
+) -> list[Executed]:
+    """Gold's calls of a turn whose outputs the policy needed and had not obtained by then."""
+    had = Counter(
+        done.output for one in played.turns[: turn + 1] for done in one.executed if not done.error
+    )
+    needed = [
+        done
+        for done in gold.turns[turn].executed
+        if template.world.verify_outputs == "all" or not template.contract[done.tool].mutates
+    ]
+    return [done for done in needed if not had[done.output]]
+
+
+def missing_answers(task: Task, turn: int, answer: str) -> list[str]:
+    """The texts that the answer of a turn should contain and does not."""
+    said = answer.casefold()
+    return [text for text in task.turns[turn].answer if text.casefold() not in said]
+
+
+def verify(
+    template: EnvironmentTemplate, task: Task, gold: Played, played: Played, answers: Sequence[str]
+) -> Score:
+    """The default verifier: gold's state and needed outputs, the answers, the named checks.
+
+    Any path to the same end passes. The reward is 1 if every check holds, else 0.
+    """
+    checks = [CheckResult(name=name, passed=held) for name, held in played.checks.items()]
+    last = len(task.turns) - 1
+    for index, turn in enumerate(task.turns):
+        if len(played.turns) <= index:
+            checks.append(CheckResult(name=f"turn {index}", passed=False, found="never reached"))
+            continue
+        answer = answers[index] if index < len(answers) else ""
+        for text in missing_answers(task, index, answer):
+            checks.append(
+                CheckResult(name=f"turn {index} answer", passed=False, expected=text, found=answer)
+            )
+        if turn.gold is None:
+            continue
+        if template.world.verify_state == "every_turn" or index == last:
+            checks.append(_state_check(index, gold.turns[index].state, played.turns[index].state))
+        for done in missing_outputs(template, gold, played, index):
+            checks.append(
+                CheckResult(
+                    name=f"turn {index} output of {done.tool}",
+                    passed=False,
+                    expected=done.output,
+                    found="not obtained",
+                )
+            )
+    return Score(reward=float(all(check.passed for check in checks)), checks=tuple(checks))
+
+
+def _state_check(
+    turn: int, expected: dict[str, JsonValue], found: dict[str, JsonValue]
+) -> CheckResult:
+    differ = state_difference(expected, found)
+    return CheckResult(
+        name=f"turn {turn} state",
+        passed=not differ,
+        expected="; ".join(f"{key} = {_short(expected.get(key))}" for key in differ),
+        found="; ".join(f"{key} = {_short(found.get(key))}" for key in differ),
+    )
+
+
+def state_difference(expected: dict[str, JsonValue], found: dict[str, JsonValue]) -> list[str]:
+    """The names of the state's parts that differ."""
+    return sorted(k for k in expected.keys() | found.keys() if expected.get(k) != found.get(k))
+
+
+def _short(value: object, length: int = 160) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def environment_hash(template: EnvironmentTemplate) -> str:
+    """The contract hash: tools, rules, tasks, verifier code, and the outputs of gold replays."""
+    gold = GoldReplays(template, keep=0)
+    outputs: list[object] = []
+    for task in template.tasks(None):
+        try:
+            played = gold.of(task)
+        except EnvironmentFailure as failure:
+            outputs.append([task.id, str(failure)])
+            continue
+        outputs.append([task.id, [[d.output for d in turn.executed] for turn in played.turns]])
+    return contract_hash({**template.contract_parts, "gold": content_hash(outputs)})

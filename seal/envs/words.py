@@ -1,0 +1,154 @@
+"""The author's Jinja files: what may stand in them, and rendering one block at a time."""
+
+import re
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import ChoiceLoader, FileSystemLoader, StrictUndefined, Template, nodes
+from jinja2.exceptions import TemplateError as JinjaError
+from jinja2.exceptions import TemplateSyntaxError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from seal.errors import TemplateError, did_you_mean
+
+
+class Lookup:
+    """Names to texts, by item or attribute; unknown names are an error, not an empty text."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+
+    def __getitem__(self, name: str) -> str:
+        return self._texts[name]
+
+    def __getattr__(self, name: str) -> str:
+        try:
+            return self._texts[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class WordFile:
+    """One template file, checked, whose blocks render one by one."""
+
+    def __init__(self, template: Template, chain: list[Template], path: Path) -> None:
+        self._template = template
+        self._chain = chain
+        self.path = path
+        self.blocks = frozenset(name for member in chain for name in member.blocks)
+
+    def render(self, block: str, context: Mapping[str, Any]) -> str:
+        """One block's text, whitespace collapsed line by line.
+
+        Raises:
+            TemplateError: The block uses a name that is not there.
+        """
+        values = self._template.new_context(dict(context))
+        # `new_context` knows this file's own blocks only: without its ancestors' a block that is
+        # inherited would be missing, and `super()` would have nowhere to go.
+        for ancestor in self._chain[1:]:
+            for name, body in ancestor.blocks.items():
+                values.blocks.setdefault(name, []).append(body)
+        try:
+            return tidy("".join(values.blocks[block][0](values)))
+        except JinjaError as cause:
+            frames = [f for f in traceback.extract_tb(cause.__traceback__) if "jinja" in f.filename]
+            here = [f for f in frames if f.filename.endswith(".jinja")]
+            line = here[-1].lineno if here else 1
+            where = here[-1].filename if here else self.path
+            raise TemplateError(
+                f"{where}:{line}: block {block}: {cause}.\n"
+                f"Names here: {', '.join(sorted(context))}."
+            ) from cause
+
+
+def tidy(text: str) -> str:
+    """Runs of blanks become one, lines lose their ends, and empty lines do not pile up.
+
+    >>> tidy("  Book a room.   ")
+    'Book a room.'
+    """
+    lines = [re.sub(r"[ \t\f\v]+", " ", line).strip() for line in text.splitlines()]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+class WordFiles:
+    """The Jinja files of one environment, and the defaults that they extend."""
+
+    def __init__(self, folder: Path, defaults: Path) -> None:
+        self.folder = folder
+        self._jinja = ImmutableSandboxedEnvironment(
+            undefined=StrictUndefined,
+            loader=ChoiceLoader([FileSystemLoader(folder), FileSystemLoader(defaults)]),
+            autoescape=False,
+        )
+
+    def load(self, name: str, base: str, blocks: Iterable[str]) -> WordFile:
+        """The file `name`, or the default `base` where there is none.
+
+        Raises:
+            TemplateError: The file's form is wrong, or a block is none of `blocks`.
+        """
+        path = self.folder / name
+        if not path.is_file():
+            template = self._jinja.get_template(base)
+            return WordFile(template, [template], path)
+        problems = list(self._problems(path, base, set(blocks)))
+        if problems:
+            raise TemplateError("\n".join(problems))
+        template = self._jinja.get_template(name)
+        return WordFile(template, [template, self._jinja.get_template(base)], path)
+
+    def _problems(self, path: Path, base: str, known: set[str]) -> Iterator[str]:
+        """Everything wrong with a file's form: stray text would silently vanish."""
+        source = path.read_text(encoding="utf-8")
+        try:
+            tree = self._jinja.parse(source)
+        except TemplateSyntaxError as cause:
+            yield f"{path}:{cause.lineno}: {cause.message}."
+            return
+        extends = f'{{% extends "{base}" %}}'
+        if source.split("\n", 1)[0].strip() != extends:
+            yield f"{path}:1: the first line must be exactly {extends}"
+            return
+        for node in tree.body[1:]:
+            yield from self._stray(path, node)
+            if isinstance(node, nodes.Block) and node.name not in known:
+                yield f"{path}:{node.lineno}: {_unknown_block(path.stem, node.name, known)}"
+
+    @staticmethod
+    def _stray(path: Path, node: nodes.Node) -> Iterator[str]:
+        if isinstance(node, nodes.Block):
+            return
+        if isinstance(node, nodes.Output):
+            for part in node.nodes:
+                text = part.data if isinstance(part, nodes.TemplateData) else "{{ ... }}"
+                if text.strip():
+                    line = part.lineno + text[: len(text) - len(text.lstrip())].count("\n")
+                    yield (
+                        f"{path}:{line}: text outside a block: '{text.strip()[:40]}'.\n"
+                        "It would vanish; move it into a block."
+                    )
+            return
+        yield (
+            f"{path}:{node.lineno}: {type(node).__name__.lower()} outside a block.\n"
+            "Only blocks may stand after the first line."
+        )
+
+
+def _unknown_block(tool: str, name: str, known: set[str]) -> str:
+    """The message for a block that no renderer would ever ask for."""
+    if name.startswith("parameter_"):
+        parameters = sorted(
+            n.removeprefix("parameter_") for n in known if n.startswith("parameter_")
+        )
+        wrong = name.removeprefix("parameter_")
+        return (
+            f"no parameter '{wrong}' in {tool}.\n"
+            f"Parameters: {', '.join(parameters) or 'none'}.{did_you_mean(wrong, parameters)}"
+        )
+    return f"no block '{name}'.\nBlocks: {', '.join(sorted(known))}.{did_you_mean(name, known)}"
