@@ -129,7 +129,6 @@ class Limits(Record):
     """Agent messages per turn, the answer included."""
     call_chars: int = Field(default=20_000, ge=100)
     """Characters of one call's arguments, and of one result shown."""
-    call_seconds: float = Field(default=10.0, gt=0)
 
 
 class Slot(Record):
@@ -352,6 +351,8 @@ class Diagnosis(Record):
     argument: str | None = None
     slot: str | None = None
     """The slot that could have prevented it."""
+    code: str | None = None
+    """The refusal's code."""
     call_id: str | None = None
     expected: str = ""
     found: str = ""

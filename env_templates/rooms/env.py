@@ -83,13 +83,13 @@ class Rooms(Environment):
     @classmethod
     def draw(cls, rng: random.Random) -> dict[str, Any]:
         return {
+            "check_first": rng.randint(1, 3) > 1,
             "rooms": draw_codes(rng, tuple(rng.sample(ROOMS, 4))),
             "foods": draw_codes(rng, tuple(rng.sample(FOODS, 3))),
             "day": rng.choice(sorted(DAY_FORMS)),
             "hour": rng.choice(sorted(HOUR_FORMS)),
             "length": rng.choice(["minutes", "hours"]),
             "tray": rng.choice([2, 4]),
-            "check_first": rng.randint(1, 3) > 1,
         }
 
     @classmethod
@@ -240,7 +240,7 @@ class Scenario:
             first, second = self.rng.sample(simple, 2)
             turns = self.rng.choice([lambda: [first(), second()], self.book_in_two])()
         else:
-            turns = [self.rng.choice(simple)(), self.book_with_food()]
+            turns = [self.rng.choice(simple)(), self.move_with_food()]
             turns.insert(self.rng.randint(0, 2), self.decline())
         state = {"bookings": self.bookings, "stock": self.stock}
         return Task(id="", scenario="", group=level, turns=tuple(turns), state=state)
@@ -328,17 +328,24 @@ class Scenario:
         )
         return self._turn(user, place, (gold,), food=food, people=people)
 
-    def book_with_food(self) -> UserTurn:
-        place, length = self._free(), self._length()
+    def move_with_food(self) -> UserTurn:
+        """Three actions in one turn: there is no step to waste."""
+        place, length, old = self._free(), self._length(), self.places.pop()
         food, people, order = self._order(place)
         user = self.rng.choice(
             [
-                "Book the {room} room on {day} at {hour} for {length}, with {food} for {people}.",
-                "{day} at {hour}: the {room} room for {length}, and {food} for {people} people.",
+                "Cancel the {old} room on {old_day} at {old_hour}. Book the {room} room on {day} "
+                "at {hour} for {length} in its place, with {food} for {people} people.",
+                "{day} at {hour}: the {room} room for {length}, and {food} for {people} people. "
+                "Then the {old} room on {old_day} at {old_hour} can be cancelled.",
             ]
         )
+        cancel = call("cancel_booking", *old.said(self.conventions, "room", "day", "hour"))
         gold = (*self._booking(place, length), order)
-        return self._turn(user, place, gold, length=length[0], food=food, people=people)
+        gold = (cancel, *gold) if user.startswith("Cancel") else (*gold, cancel)
+        said = {"old": old.room, "old_day": old.day, "old_hour": spoken(old.hour)}
+        said |= {"length": length[0], "food": food, "people": people}
+        return self._turn(user, place, gold, **said)
 
     def decline(self) -> UserTurn:
         return self._turn(self.rng.choice(NOT_OURS), self.rng.choice(self.places), ())

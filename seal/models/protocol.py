@@ -17,6 +17,8 @@ class Message:
     """The assistant's calls."""
     call_id: str | None = None
     """The call that a tool message answers."""
+    failed: bool = False
+    """The call did not go through; a model reads that from the content, as it would anywhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,47 @@
+"""From what a user types after `-m` to a policy."""
+
+from collections.abc import Callable, Iterable
+
+from seal.config import ModelConfig
+from seal.errors import ConfigError
+from seal.models.gold import GoldPolicy, ReplayPolicy
+from seal.models.protocol import Policy
+from seal.models.simulated import SimulatedPolicy
+from seal.types import Rollout
+
+FORMS = "gold, replay:RUN, sim:novice|expert|lost, or a litellm name such as openai/gpt-4o-mini"
+
+
+def open_policy(
+    name: str,
+    *,
+    base_url: str | None = None,
+    config: ModelConfig | None = None,
+    dollars: float | None = None,
+    replayed: Callable[[str], Iterable[Rollout]] | None = None,
+) -> Policy:
+    """The policy of a name.
+
+    Args:
+        name: `gold`, `replay:RUN`, `sim:READER` or a litellm name.
+        base_url: The server of an OpenAI-compatible model.
+        config: How a model is called.
+        dollars: Money it may spend; None: no limit.
+        replayed: Reads the rollouts of a run folder, for `replay:`.
+
+    Raises:
+        ConfigError: The name is of none of these forms.
+        MissingExtra: The model needs packages that are not installed.
+    """
+    kind, colon, rest = name.partition(":")
+    if name == "gold":
+        return GoldPolicy()
+    if kind == "sim" and colon:
+        return SimulatedPolicy(rest)
+    if kind == "replay" and rest and replayed is not None:
+        return ReplayPolicy(name, replayed(rest))
+    if "/" not in name or kind in ("sim", "replay", "local"):
+        raise ConfigError(f"-m {name}: no such model.\nModels: {FORMS}.")
+    from seal.models.litellm import open_litellm_policy
+
+    return open_litellm_policy(name, base_url, config or ModelConfig(), dollars)
