@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import JsonValue
 
-from seal.types import Arguments, Rule, Split, Task
+from seal.types import Arguments, Record, Rule, Split, Task
 
 Conventions = Mapping[str, Any]
 RuleSource = Rule | Callable[[Any], Rule | None] | None
@@ -52,6 +52,16 @@ def check(method: F) -> F:
     """Make a method a named check: true if the final world is as a task wants it."""
     method.__seal_check__ = True  # type: ignore[attr-defined]
     return method
+
+
+class Quarantined(Record):
+    """A task with a known defect of its own, and how it is known."""
+
+    task: str
+    status: Literal["broken", "suspect"]
+    """Broken: gold fails here, or nobody could do it; suspect: gold passes and looks wrong."""
+    reason: str
+    source: str
 
 
 class Environment:
@@ -101,6 +111,11 @@ class Environment:
     @classmethod
     def imported_tasks(cls, split: Split) -> tuple[Task, ...]:  # noqa: ARG003
         """The tasks of a split, for environments that adapt a benchmark; none by default."""
+        return ()
+
+    @classmethod
+    def quarantined(cls) -> tuple[Quarantined, ...]:
+        """Tasks known to be defective: broken ones are in no split, suspect ones stay."""
         return ()
 
     def reset(self, task: Task) -> None:

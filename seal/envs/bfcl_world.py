@@ -1,0 +1,320 @@
+"""One live set of BFCL's API objects: our own instances, fresh for every world.
+
+The official executor evaluates call strings and keeps its instances in module globals. Here a call
+is a method of an instance that this world owns, with arguments that the contract has checked.
+"""
+
+import copy
+import decimal
+import importlib
+import json
+import re
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from seal.envs.bfcl_data import CLASSES
+from seal.errors import EnvironmentFailure, ToolError, blame
+from seal.types import Arguments
+
+_API = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code"
+_STATELESS = "MathAPI"
+_WEATHER = "get_outside_temperature_from_google"
+"""With long context it writes its answer into a table of its module before it returns it."""
+
+_DEPTH = 100
+_ENTRIES = 5000
+"""Beyond these a directory is shown as cut off. Directories can be made to hold themselves, and no
+gold state comes near."""
+_COPIED = 10_000
+"""Entries one copy may hold: copies share what they hold, so each could double a directory."""
+_DIGITS = 10_000
+"""Digits of precision or places that a calculation may ask for; more would hold up every world."""
+_PRINTED_BITS = 14_284
+"""Python prints no integer above 4,300 digits, so BFCL answers such a power with an error."""
+
+_importing = threading.Lock()
+_shared = threading.Lock()
+"""Held around calls that go through state of the whole process."""
+
+
+@lru_cache(maxsize=32)
+def _api_class(package: Path, name: str) -> type[Any]:
+    """An API class of the release, without whatever else the release can do."""
+    with _importing:
+        sys.path.insert(0, str(package.parent))
+        try:
+            module = importlib.import_module(f"{_API}.{CLASSES[name]}")
+        finally:
+            sys.path.remove(str(package.parent))
+    found: type[Any] = getattr(module, name)
+    return found
+
+
+class ApiWorld:
+    """The instances of one task, and how their answers read."""
+
+    def __init__(
+        self,
+        package: Path,
+        classes: Mapping[str, str],
+        config: Mapping[str, Any],
+        *,
+        long_context: bool,
+    ) -> None:
+        """Set the instances up.
+
+        Args:
+            package: The folder of the release.
+            classes: The class of each tool that may be called.
+            config: The scenario of each class; classes without one have their own defaults.
+            long_context: Whether the answers come with the release's padding.
+        """
+        self._classes = classes
+        self._long_context = long_context
+        self._instances = {
+            name: self._instance(package, name, config.get(name, {}))
+            for name in dict.fromkeys(classes.values())
+        }
+
+    def _instance(self, package: Path, name: str, scenario: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        instance = _api_class(package, name)()
+        if name == _STATELESS:
+            return instance
+        instance._load_scenario(copy.deepcopy(scenario), long_context=self._long_context)
+        if self._long_context and name == "TravelAPI":
+            # The padding comes by reference: a booking would lower a balance in every world.
+            instance.credit_card_list = _copied(instance.credit_card_list)
+            instance.booking_record = _copied(instance.booking_record)
+        return instance
+
+    def call(self, tool: str, arguments: Arguments) -> str:
+        """The official result text of one call.
+
+        Raises:
+            ToolError: The API answered with an error or raised an exception.
+        """
+        name = self._classes[tool]
+        instance = self._instances[name]
+        values = copy.deepcopy(arguments)
+        if tool == "post_tweet":
+            # Python's one default list would carry mentions into later worlds.
+            values = {"tags": [], "mentions": [], **values}
+        _refuse_excess(tool, values, instance)
+        try:
+            with self._process_state(tool, name), blame(EnvironmentFailure, tool):
+                result = getattr(instance, tool)(**values)
+                error = _error_of(result)
+                text = "" if error is not None else _text(result)
+        except EnvironmentFailure as failure:
+            message = f"Error during execution: {failure.__cause__}"
+            raise ToolError("execution_error", _stable(message)) from None
+        if error is not None:
+            raise ToolError(error_code(error), _stable(error))
+        return text
+
+    @contextmanager
+    def _process_state(self, tool: str, name: str) -> Iterator[None]:
+        """Precision is the process's: one such call at a time, each from the same start."""
+        if name == _STATELESS:
+            import mpmath
+
+            with _shared, mpmath.workdps(15), decimal.localcontext(decimal.DefaultContext):
+                yield
+        elif tool == _WEATHER:
+            with _shared:
+                yield
+        else:
+            yield
+
+    def state(self) -> dict[str, JsonValue]:
+        """Every public attribute of every instance, as `Class.attribute`."""
+        return {
+            f"{name}.{attribute}": _plain(value)
+            for name, instance in self._instances.items()
+            for attribute, value in vars(instance).items()
+            if attribute[0] != "_"
+        }
+
+
+def _copied(table: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {key: dict(row) for key, row in table.items()}
+
+
+def _text(result: object) -> str:
+    """A result as the official executor writes it."""
+    if isinstance(result, str):
+        return result
+    if isinstance(result, dict):
+        try:
+            return json.dumps(result)
+        except (TypeError, ValueError, RecursionError):
+            return str(result)
+    return str(result)
+
+
+def _error_of(result: object) -> str | None:
+    """What an API's error result says, None if it is no error."""
+    if isinstance(result, list) and len(result) == 1:
+        only = result[0]
+        if isinstance(only, str) and only.startswith("Error: "):
+            return only.removeprefix("Error: ")
+        if isinstance(only, dict) and only.keys() == {"error"}:
+            result = only
+    return str(result["error"]) if isinstance(result, dict) and "error" in result else None
+
+
+def _refuse_excess(tool: str, values: Arguments, instance: Any) -> None:  # noqa: ANN401
+    """Refuse the few calls that could run, or grow, without end."""
+    for name in ("precision", "decimal_places"):
+        asked = values.get(name)
+        if isinstance(asked, int) and abs(asked) > _DIGITS:
+            raise ToolError("too_large", f"At most {_DIGITS} digits.", argument=name)
+    if tool == "power":
+        base, exponent = values.get("base"), values.get("exponent")
+        if (
+            isinstance(base, int)
+            and isinstance(exponent, int)
+            and exponent * (abs(base).bit_length() - 1) > _PRINTED_BITS
+        ):
+            raise ToolError("too_large", "The result is too large to represent.")
+    if tool == "cp":
+        source = instance._current_dir.contents.get(values.get("source"))
+        if source is not None and _count(source, _COPIED) >= _COPIED:
+            raise ToolError("too_large", f"cp: more than {_COPIED} entries.", argument="source")
+
+
+def _count(item: Any, enough: int) -> int:  # noqa: ANN401 - a file or a directory
+    """The entries below a directory, counted no further than needed."""
+    waiting, seen = [item], 0
+    while waiting and seen < enough:
+        inner = getattr(waiting.pop(), "contents", {})
+        seen += len(inner)
+        waiting.extend(inner.values())
+    return seen
+
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+def _plain(value: Any, depth: int = 0) -> JsonValue:  # noqa: ANN401 - what an API keeps
+    """A copy in JSON's types, equal to another exactly when the originals are equal."""
+    kind = type(value)
+    plain: JsonValue = value if kind in _SCALARS else "…"
+    if kind in _SCALARS or depth > _DEPTH:
+        return plain
+    if kind is dict:
+        return {
+            key if type(key) is str and key[:1] != "#" else _key(key): (
+                item if type(item) in _SCALARS else _plain(item, depth + 1)
+            )
+            for key, item in value.items()
+        }
+    if kind is list:
+        return [_plain(item, depth + 1) for item in value]
+    if kind is set:
+        return sorted((_plain(item, depth + 1) for item in value), key=repr)
+    return {value.name: _tree(value, [_ENTRIES], depth)}
+
+
+def _key(key: object) -> str:
+    """A number as a key, which must not meet the text of the same digits."""
+    return f"#{key}" if isinstance(key, str) else f"#{key!r}"
+
+
+def _tree(directory: Any, left: list[int], depth: int) -> JsonValue:  # noqa: ANN401
+    """A directory as names to texts and directories; parents are not followed.
+
+    Names need no place of their own: an entry always stands under its name.
+    """
+    if depth > _DEPTH or left[0] < 0:
+        return "…"
+    left[0] -= len(directory.contents)
+    return {
+        name: _tree(item, left, depth + 1) if hasattr(item, "contents") else item.content
+        for name, item in directory.contents.items()
+    }
+
+
+_CODES = (
+    ("Not a file or directory", "no_such_file"),
+    ("No such file", "no_such_file"),
+    ("No such directory", "no_such_file"),
+    ("File exists", "file_exists"),
+    ("Invalid character", "invalid_character"),
+    ("Is a directory", "is_a_directory"),
+    ("Not a directory", "not_a_directory"),
+    ("Directory not empty", "directory_not_empty"),
+    ("Unsupported path", "path_not_allowed"),
+    ("path not allowed", "path_not_allowed"),
+    ("already the root", "already_at_root"),
+    ("not authenticated", "not_logged_in"),
+    ("No user is currently logged in", "not_logged_in"),
+    ("Token not initialized", "not_logged_in"),
+    ("Token expired", "token_expired"),
+    ("Invalid access token", "invalid_token"),
+    ("already registered", "already_exists"),
+    ("already exists", "already_exists"),
+    ("is already", "already_done"),
+    ("No available route", "no_route"),
+    ("departure airport", "unknown_airport"),
+    ("destination airport", "unknown_airport"),
+    ("Invalid stock symbol", "not_found"),
+    ("not found", "not_found"),
+    ("not registered", "not_found"),
+    ("Insufficient funds", "insufficient_funds"),
+    ("budget limit", "over_budget"),
+    ("Market is closed", "market_closed"),
+    ("doors must be locked", "doors_unlocked"),
+    ("Brake pedal needs", "brake_not_pressed"),
+    ("press the brake fully", "brake_not_pressed"),
+    ("Start the engine", "engine_off"),
+    ("Fuel tank is empty", "no_fuel"),
+    ("tank capacity", "tank_full"),
+    ("must be between", "out_of_range"),
+    ("must be positive", "out_of_range"),
+    ("cannot be negative", "out_of_range"),
+    ("negative number", "out_of_range"),
+    ("Invalid speed", "out_of_range"),
+    ("Cannot divide by zero", "zero"),
+    ("cannot be zero", "zero"),
+    ("empty list", "empty_list"),
+    ("too large to represent", "too_large"),
+    ("not supported", "unsupported_conversion"),
+    ("must be a number", "not_a_number"),
+    ("must be numbers", "not_a_number"),
+    ("Invalid date format", "invalid_date"),
+    ("Invalid travel class", "invalid_class"),
+    ("Invalid fields", "invalid_field"),
+    ("nvalid mode", "invalid_mode"),
+    ("headlight mode", "invalid_mode"),
+    ("ignition mode", "invalid_mode"),
+    ("Invalid option", "invalid_mode"),
+    ("404", "unavailable"),
+)
+"""What a message says once values are masked, and the code for it; the first that fits."""
+
+_FIELDS = "Invalid fields for update: "
+
+
+def error_code(message: str) -> str:
+    """The code of an API's error message; codes come from a fixed list, so they carry no values."""
+    masked = re.sub(r"'[^']*'", "'…'", message)
+    return next((code for part, code in _CODES if part in masked), "refused")
+
+
+def _stable(message: str) -> str:
+    """The message with its sets in order: theirs differs from process to process."""
+    if message.startswith(_FIELDS):
+        return _FIELDS + ", ".join(sorted(message.removeprefix(_FIELDS).split(", ")))
+    return re.sub(
+        r"\{('[^{}']*'(?:, '[^{}']*')*)\}",
+        lambda found: "{" + ", ".join(sorted(found[1].split(", "))) + "}",
+        message,
+    )
