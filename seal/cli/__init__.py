@@ -1,1 +1,67 @@
-"""."""
+"""The command line: reads options, calls one function of the library, prints what came of it.
+
+Exit codes: 0 yes; 1 the answer is no; 2 your input; 3 outside (a model, an environment, the disk);
+130 interrupted. Commands load what they need when they run, so that `seal --help` stays quick.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+
+from seal.cli import environments, options
+from seal.errors import SealError
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def seal(version: options.Version = False, debug: options.Debug = False) -> None:
+    """Agents and the words of their learning environments evolve together."""
+
+
+app.command("check")(environments.check)
+app.command("show")(environments.show)
+app.command("fetch")(environments.fetch)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is the answer.
+
+    `--debug` counts wherever it stands before a `--`, so that it can be added to the end of the
+    line that failed.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options_end = given.index("--") if "--" in given else len(given)
+    debug = "--debug" in given[:options_end]
+    given = [word for place, word in enumerate(given) if place > options_end or word != "--debug"]
+    try:
+        code = _run(given)
+        sys.stdout.flush()
+    except SealError as error:
+        if debug:
+            traceback.print_exc()
+        sys.stderr.write(f"seal: {error}\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader has seen enough. Python would try once more to flush, at exit, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
+def _run(given: list[str]) -> int:
+    try:
+        app(given, prog_name="seal")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    return 0

@@ -1,0 +1,113 @@
+"""What commands print: the answer on stdout, progress on stderr.
+
+Piped output is plain: no colour, no boxes, and no wrapping, since there is no width to wrap at.
+"""
+
+import json
+import os
+import sys
+import time
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seal.types import Record
+
+_WIDE = 10_000
+_LONG_SECONDS = 2.0
+
+
+def visible(text: str) -> str:
+    """A text that cannot steer the terminal: control and direction marks are spelt out.
+
+    Words, tool output and model output come from strangers.
+    """
+    return "".join(
+        f"\\u{ord(char):04x}"
+        if unicodedata.category(char) in ("Cc", "Cf", "Cs") and char not in "\n\t"
+        else char
+        for char in text
+    )
+
+
+def print_line(text: str = "") -> None:
+    """One line of the answer, or several."""
+    sys.stdout.write(f"{visible(text)}\n")
+    sys.stdout.flush()
+
+
+def print_json_line(value: "Mapping[str, object] | Record") -> None:
+    """One JSON object on a line of its own."""
+    plain = dict(value) if isinstance(value, Mapping) else value.model_dump(mode="json")
+    sys.stdout.write(f"{json.dumps(plain, ensure_ascii=False)}\n")
+    sys.stdout.flush()
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = ()
+) -> None:
+    """A table without lines; columns named in `right` are flush right, as figures are."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        side = "right" if column in right else "left"
+        table.add_column(column, justify=side, overflow="fold")  # type: ignore[arg-type]
+    for row in rows:
+        table.add_row(*(Text(visible(str(cell))) for cell in row))
+    console = Console(width=_width(), highlight=False, color_system=None)
+    with console.capture() as capture:
+        console.print(table)
+    lines = [line.rstrip() for line in capture.get().splitlines()]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def _width() -> int:
+    """The width asked for by $COLUMNS, else the terminal's; a pipe has none."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
+    return os.get_terminal_size().columns if sys.stdout.isatty() else _WIDE
+
+
+def note(text: str, *, quiet: bool = False) -> None:
+    """One line on stderr, about the work and not the answer."""
+    if not quiet:
+        sys.stderr.write(f"{visible(text)}\n")
+        sys.stderr.flush()
+
+
+@contextmanager
+def progress(
+    what: str, total: int | None = None, *, quiet: bool = False
+) -> Iterator[Callable[[int], None]]:
+    """Show work on stderr: a bar on a terminal, else one line when long work has ended.
+
+    What it gives is called with the number of pieces that are newly done.
+    """
+    done = 0
+    start = time.monotonic()
+    if quiet or not sys.stderr.isatty():
+
+        def count(pieces: int = 1) -> None:
+            nonlocal done
+            done += pieces
+
+        yield count
+        seconds = time.monotonic() - start
+        if seconds > _LONG_SECONDS:
+            note(f"{what}: {done} in {seconds:.0f} s", quiet=quiet)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
+        work = bar.add_task(visible(what), total=total)
+        yield lambda pieces=1: bar.advance(work, pieces)  # type: ignore[misc]

@@ -1,0 +1,187 @@
+"""`seal check`, `seal show` and `seal fetch`: what authors of environments use."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seal.cli import options
+from seal.cli.console import note, print_json_line, print_line
+
+if TYPE_CHECKING:
+    from seal.envs.template import EnvironmentTemplate
+    from seal.errors import TemplateError
+    from seal.soundness import Facts, Finding
+
+_SHOWN = 5
+"""Problems of one claim that are printed; `--json` has all."""
+
+
+def check(
+    env: Annotated[
+        list[str],
+        typer.Argument(metavar="ENV...", help="Folders, names, or name@CONVENTION_SEED."),
+    ],
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Prove environments sound, without a model."""
+    codes = []
+    # All names are looked up before any is checked: a misspelt one costs no wait.
+    for place, (name, loaded) in enumerate([(name, _load(name)) for name in env]):
+        if place and not json:
+            print_line()
+        # On a terminal the findings themselves show that work is going on.
+        note(f"checking {name}", quiet=quiet or sys.stdout.isatty())
+        codes.append(_check_one(name, loaded, as_json=json))
+    raise typer.Exit(max(codes))
+
+
+def _load(name: str) -> "EnvironmentTemplate | TemplateError":
+    """The template with its tasks, or why the author's files do not make one."""
+    from seal.envs.registry import load_environment
+    from seal.errors import TemplateError
+
+    try:
+        template = load_environment(name)
+        template.tasks(None)
+    except TemplateError as error:
+        return error
+    return template
+
+
+def _check_one(name: str, loaded: "EnvironmentTemplate | TemplateError", *, as_json: bool) -> int:
+    """Print an environment's findings; the exit code."""
+    from seal.errors import TemplateError
+    from seal.soundness import check_environment, collect_facts, unloadable
+
+    if isinstance(loaded, TemplateError):
+        if not as_json:
+            print_line(name)
+        _print_all(name, [unloadable(loaded)], None, as_json=as_json)
+        return loaded.exit_code
+    if not as_json:
+        for line in _header(loaded):
+            print_line(line)
+    facts = collect_facts(loaded)
+    findings = check_environment(loaded, facts)
+    return 0 if _print_all(loaded.name, findings, facts, as_json=as_json) else 1
+
+
+def _header(template: "EnvironmentTemplate") -> Iterator[str]:
+    tasks = template.tasks(None)
+    yield (
+        f"{template.name}    {len(template.contract.tools)} tools    "
+        f"{len(template.renderer.slots)} slots    {len(tasks)} tasks in "
+        f"{len({task.scenario for task in tasks})} scenarios"
+    )
+
+
+def _print_all(
+    name: str, findings: "Iterable[Finding]", facts: "Facts | None", *, as_json: bool
+) -> bool:
+    """Print findings as they come, then what they come to; whether all have passed."""
+    claims = failed = problems = 0
+    for claim, group in groupby(findings, key=lambda finding: finding.check):
+        found = list(group)
+        wrong = [finding for finding in found if not finding.passed]
+        claims, failed, problems = claims + 1, failed + bool(wrong), problems + len(wrong)
+        if as_json:
+            for finding in found:
+                print_json_line({"environment": name, **finding.model_dump()})
+        elif wrong:
+            _print_problems(claim, wrong)
+        else:
+            print_line(f"  ok    {claim:<45}{found[0].message}".rstrip())
+    written = facts.written_out() if facts else {}
+    live = [str(value) for value in facts.live] if facts else []
+    if as_json:
+        print_json_line(
+            {
+                "environment": name,
+                "passed": not failed,
+                "checks": claims,
+                "failed": failed,
+                "findings": problems,
+                "facts": written,
+                "live": live,
+            }
+        )
+        return not failed
+    if facts:
+        print_line(f"  {len(written)} facts may be written out; live: {', '.join(live) or 'none'}")
+    print_line(f"{failed} of {claims} checks failed" if failed else f"all {claims} checks passed")
+    return not failed
+
+
+def _print_problems(claim: str, problems: "list[Finding]") -> None:
+    print_line(f"  FAIL  {claim}")
+    for problem in problems[:_SHOWN]:
+        place = f"{problem.where}: " if problem.where else ""
+        lines = [f"{place}{problem.message}", *problem.remedy.splitlines(), problem.command]
+        for line in lines:
+            if line:
+                print_line(f"          {line}")
+    if len(problems) > _SHOWN:
+        print_line(f"          ... and {len(problems) - _SHOWN} more; see them all with --json")
+
+
+def show(
+    path: Annotated[
+        str, typer.Argument(metavar="ENV|RUN", help="An environment, or the folder of a run.")
+    ],
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="ID", help="A task: its turns and gold.")
+    ] = None,
+    candidate: Annotated[
+        str | None,
+        typer.Option(
+            "--candidate", metavar="FILE|RUN/ID", help="The words of a candidate, + before each."
+        ),
+    ] = None,
+    error: Annotated[
+        str | None,
+        typer.Option("--error", metavar="KIND", help="What is said about errors of a kind."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """What the policy reads; a rollout of a run with its labels."""
+    if (Path(path) / "run.toml").is_file():
+        from seal.cli.runs import show_run
+
+        show_run(Path(path), task=task, as_json=json)
+        return
+    from seal.cli.words import show_environment
+    from seal.envs.registry import load_environment
+
+    show_environment(load_environment(path), task, candidate, error, as_json=json)
+
+
+def fetch(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What to fetch, such as bfcl.")],
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Bring data that SEAL does not ship into the cache."""
+    from seal.models.fetch import fetch as bring
+    from seal.models.fetch import fetched
+
+    if fetched(name) is None:
+        note(f"fetching {name}", quiet=quiet)
+    found = bring(name)
+    if json:
+        print_json_line(
+            {
+                "name": name,
+                "path": str(found.path),
+                "bytes": found.bytes,
+                "version": found.version,
+                "licence": found.licence,
+            }
+        )
+        return
+    print_line(f"{name} {found.version} ({found.bytes / 1e6:.1f} MB, {found.licence})")
+    print_line(str(found.path))

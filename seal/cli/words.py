@@ -1,0 +1,266 @@
+"""What `seal show ENV` prints: the words as the policy reads them, and a task with its gold."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from seal.cli.console import print_json_line, print_line
+from seal.envs.render import SYSTEM_RECOVERIES, TOOL_RECOVERIES
+from seal.envs.template import EnvironmentTemplate
+from seal.errors import ConfigError, did_you_mean
+from seal.records import RunFolder, read_candidate
+from seal.types import CallError, Candidate, GoldCall, RecoveryKind, RenderedTool, Rule, Task
+
+_PLAIN, _EVOLVED = "  ", "+ "
+
+
+def show_environment(
+    template: EnvironmentTemplate,
+    task_id: str | None,
+    candidate_name: str | None,
+    error: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print prompt and tools under a candidate, the recoveries of a kind, or a task.
+
+    Raises:
+        ConfigError: There is no such task, candidate or kind of error.
+    """
+    candidate = _candidate(template, candidate_name)
+    task = _task(template, task_id) if task_id else None
+    kind = _kind(error) if error else None
+    if as_json:
+        print_json_line(_json(template, candidate, task, kind))
+        return
+    if kind:
+        lines = _marked(lambda words: _recovery_lines(template, words, kind), template, candidate)
+    else:
+        lines = _marked(lambda words: _word_lines(template, words, task), template, candidate)
+    print_line(f"{template.name}: {_described(template, candidate)}")
+    for line in lines:
+        print_line(line)
+    if task:
+        for line in _task_lines(task):
+            print_line(line)
+
+
+def _described(template: EnvironmentTemplate, candidate: Candidate) -> str:
+    changed = _changed(template, candidate)
+    if not changed:
+        return "the author's original words"
+    return f"candidate {candidate.id}, + marks what it changes: {', '.join(changed)}"
+
+
+def _changed(template: EnvironmentTemplate, candidate: Candidate) -> list[str]:
+    """The slots in which a candidate differs from the original words."""
+    original = template.original.texts
+    return [slot for slot in original if candidate.texts.get(slot, "") != original[slot]]
+
+
+def _candidate(template: EnvironmentTemplate, name: str | None) -> Candidate:
+    """A candidate file, or `RUN/ID`; the original words by default.
+
+    Raises:
+        ConfigError: It cannot be read, or its texts fit no slots here.
+    """
+    if name is None:
+        return template.original
+    path = Path(name)
+    if path.is_file() or not (path.parent / "run.toml").is_file():
+        candidate = read_candidate(path)
+    else:
+        candidate = RunFolder(path.parent).candidate(path.name)
+    if problems := template.renderer.problems_of(candidate.texts):
+        raise ConfigError("\n".join(f"{name}: {problem}" for problem in problems))
+    return candidate
+
+
+def _task(template: EnvironmentTemplate, task_id: str) -> Task:
+    tasks = {task.id: task for task in template.tasks(None)}
+    if task_id not in tasks:
+        some = ", ".join(list(tasks)[:3])
+        raise ConfigError(
+            f"{template.name}: no task '{task_id}'.\n"
+            f"There are {len(tasks)} tasks, such as {some}.{did_you_mean(task_id, tasks)}"
+        )
+    return tasks[task_id]
+
+
+def _kind(name: str) -> RecoveryKind:
+    kinds = {str(kind): kind for kind in (*TOOL_RECOVERIES, *SYSTEM_RECOVERIES)}
+    if name not in kinds:
+        raise ConfigError(
+            f"--error {name}: no such kind of error.\nKinds: {', '.join(kinds)}."
+            f"{did_you_mean(name, kinds)}"
+        )
+    return kinds[name]
+
+
+def _marked(
+    render: Callable[[Candidate], Iterator[str]],
+    template: EnvironmentTemplate,
+    candidate: Candidate,
+) -> Iterator[str]:
+    """The lines under a candidate, a plus before those that the original words do not have."""
+    before = set(render(template.original))
+    for line in render(candidate):
+        yield f"{_PLAIN if line in before else _EVOLVED}{line}".rstrip()
+
+
+def _word_lines(
+    template: EnvironmentTemplate, candidate: Candidate, task: Task | None
+) -> Iterator[str]:
+    yield "system"
+    yield from (f"  {line}" for line in template.renderer.prompt(candidate).splitlines())
+    for rendered in _visible(template, candidate, task):
+        yield ""
+        yield from tool_lines(rendered)
+
+
+def _visible(
+    template: EnvironmentTemplate, candidate: Candidate, task: Task | None
+) -> list[RenderedTool]:
+    """The tools that a task has, or all of them."""
+    rendered = template.renderer.tools(candidate)
+    names = rendered if task is None or task.tools is None else task.tools
+    return [rendered[name] for name in names]
+
+
+def tool_lines(tool: RenderedTool) -> Iterator[str]:
+    """A tool in a line, and a line for each of its parameters."""
+    properties = _table(tool.parameters.get("properties"))
+    required = tool.parameters.get("required")
+    needed = required if isinstance(required, list) else []
+    signature = ", ".join(
+        f"{name}{'' if name in needed else '?'}: {_type(_table(schema))}"
+        for name, schema in properties.items()
+    )
+    yield f"{tool.name}({signature})"
+    yield from (f"  {line}" for line in tool.description.splitlines())
+    yield from _parameter_lines(properties, "")
+
+
+def _parameter_lines(properties: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    for name, schema in properties.items():
+        inner = _table(schema)
+        prose = " ".join(str(inner.get("description", "")).split())
+        yield f"    {prefix}{name}: {prose}".rstrip().removesuffix(":")
+        for nested in (inner, _table(inner.get("items"))):
+            yield from _parameter_lines(_table(nested.get("properties")), f"{prefix}{name}.")
+
+
+def _table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """A schema's type in a few characters."""
+    if "enum" in schema:
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
+    if "anyOf" in schema:
+        return " | ".join(_type(_table(option)) for option in schema["anyOf"])
+    if schema.get("type") == "array":
+        return f"list of {_type(_table(schema.get('items')))}"
+    bounds = [
+        f"{sign} {schema[key]}"
+        for key, sign in (("minimum", ">="), ("maximum", "<="))
+        if key in schema
+    ]
+    return " ".join([str(schema.get("type", "any")), *bounds])
+
+
+def _recovery_lines(
+    template: EnvironmentTemplate, candidate: Candidate, kind: RecoveryKind
+) -> Iterator[str]:
+    """Each text once, after the tool and the arguments that it is said about."""
+    said: dict[tuple[str | None, str], list[str]] = {}
+    for tool, argument, content in _recoveries(template, candidate, kind):
+        said.setdefault((tool, content), []).extend([argument] if argument else [])
+    for (tool, content), arguments in said.items():
+        yield f"{tool or 'system'}{': ' if arguments else ''}{', '.join(arguments)}"
+        yield from (f"  {line}" for line in content.splitlines())
+
+
+def _recoveries(
+    template: EnvironmentTemplate, candidate: Candidate, kind: RecoveryKind
+) -> Iterator[tuple[str | None, str | None, str]]:
+    """What is said about an error of this kind, per tool and argument with a rule."""
+    if kind in SYSTEM_RECOVERIES:
+        yield None, None, _recovery(template, candidate, None, kind, None)
+        return
+    for name, tool in template.contract.tools.items():
+        arguments = [None] if kind == "refused" or not tool.contract.arguments else []
+        for argument in [*arguments, *tool.contract.arguments]:
+            yield name, argument, _recovery(template, candidate, name, kind, argument)
+
+
+def _recovery(
+    template: EnvironmentTemplate,
+    candidate: Candidate,
+    tool: str | None,
+    kind: RecoveryKind,
+    argument: str | None,
+) -> str:
+    rule = Rule()
+    if tool is not None:
+        contract = template.contract[tool]
+        rule = contract.rules.get(argument, Rule()) if argument else contract.rule
+    message = "<what the tool says>" if kind == "refused" else f"<{kind}>"
+    error = CallError(kind=kind, code=kind, message=message, argument=argument, rule=rule)
+    return template.renderer.recovery(tool, error, candidate)[0]
+
+
+def _task_lines(task: Task) -> Iterator[str]:
+    yield ""
+    yield f"task {task.id}, scenario {task.scenario}, {task.group}, split {task.split}"
+    if task.checks:
+        yield f"  checks: {', '.join(task.checks)}"
+    for number, turn in enumerate(task.turns):
+        yield f"  turn {number}"
+        yield f"    user: {turn.user}"
+        if turn.gold is None:
+            yield "    gold: none; checks decide"
+        elif not turn.gold:
+            yield "    gold: no call; ask or decline"
+        yield from (f"    gold: {_call(call)}" for call in turn.gold or ())
+        if turn.answer:
+            yield f"    answer holds: {', '.join(turn.answer)}"
+        if turn.hidden:
+            yield f"    hidden: {', '.join(turn.hidden)}"
+
+
+def _call(call: GoldCall) -> str:
+    given = ", ".join(
+        f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in call.arguments.items()
+    )
+    said = ", ".join(f"{name} as {value!r}" for name, value in call.as_said.items())
+    return f"{call.tool}({given}){f'    the user said {said}' if said else ''}"
+
+
+def _json(
+    template: EnvironmentTemplate,
+    candidate: Candidate,
+    task: Task | None,
+    kind: RecoveryKind | None,
+) -> dict[str, object]:
+    """Prompt and tools as an OpenAI-compatible server gets them, and what else was asked for."""
+    answer: dict[str, object] = {
+        "environment": template.name,
+        "candidate": candidate.id,
+        "changed": _changed(template, candidate),
+        "system": template.renderer.prompt(candidate),
+        "tools": [
+            {"type": "function", "function": tool.model_dump(mode="json")}
+            for tool in _visible(template, candidate, task)
+        ],
+    }
+    if task:
+        answer["task"] = task.model_dump(mode="json")
+    if kind:
+        answer["recoveries"] = [
+            {"tool": tool, "argument": argument, "content": content}
+            for tool, argument, content in _recoveries(template, candidate, kind)
+        ]
+    return answer

@@ -1,0 +1,227 @@
+"""Calls that fuzz an environment's tools: near gold, near its rules, and off both."""
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
+
+from seal.envs.contract import Accepted, accept
+from seal.envs.environment import Environment
+from seal.envs.template import EnvironmentTemplate
+from seal.envs.verify import Executed, execute
+from seal.errors import EnvironmentFailure
+from seal.types import GoldCall, Rule, Task, ToolCall, ToolContract
+
+_STARTS = 3
+"""Worlds per task: as reset leaves it, part of the way through gold, and at gold's end."""
+_CALLS = 24
+"""Calls per world, one after the other: refusals depend on what was done before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One call and what came of it; a crash is an exception that is no refusal."""
+
+    task: Task
+    tool: str
+    executed: Executed | None
+    crash: str = ""
+
+
+class Values:
+    """Values worth sending: from schemas, from gold of any task, from rules, and perturbed."""
+
+    def __init__(self, template: EnvironmentTemplate, tasks: Sequence[Task]) -> None:
+        self._contract = template.contract
+        self._known: dict[tuple[str, str], list[JsonValue]] = defaultdict(list)
+        self._by_type: dict[type, list[JsonValue]] = defaultdict(list)
+        for name, tool in template.contract.tools.items():
+            for argument, schema in _properties(tool.contract).items():
+                rule = tool.contract.rules.get(argument, Rule())
+                for value in [*_schema_values(schema), *_rule_values(rule)]:
+                    self._add(name, argument, value)
+        for task in tasks:
+            for call in gold_of(task):
+                for arguments in (call.arguments, call.as_said):
+                    for argument, value in arguments.items():
+                        self._add(call.tool, argument, value)
+
+    def _add(self, tool: str, argument: str, value: JsonValue) -> None:
+        known = self._known[tool, argument]
+        if value not in known:
+            known.append(value)
+            self._by_type[type(value)].append(value)
+
+    def draw(
+        self, rng: random.Random, tool: str, argument: str, own: Sequence[JsonValue]
+    ) -> JsonValue:
+        """A value for an argument; `own` are those that the present task's gold sends there."""
+        pool = [*own] if own and rng.randint(0, 1) else self._known[tool, argument]
+        schema = _properties(self._contract[tool]).get(argument, {})
+        value = rng.choice(pool) if pool else _blank(schema)
+        if rng.randint(0, 3) == 0:
+            alike = self._by_type[type(value)]
+            value = rng.choice(alike) if alike and rng.randint(0, 1) else _perturbed(rng, value)
+        return value
+
+
+def probes(
+    template: EnvironmentTemplate, tasks: Sequence[Task], rng: random.Random
+) -> Iterator[Probe]:
+    """Fuzz the tools in worlds of these tasks; calls that break the contract are not sent."""
+    values = Values(template, tasks)
+    borrowed: dict[str, list[GoldCall]] = defaultdict(list)
+    for task in tasks:
+        for call in gold_of(task):
+            borrowed[call.tool].append(call)
+    for task in tasks:
+        gold = gold_of(task)
+        for done in (0, rng.randint(0, len(gold)), len(gold))[:_STARTS]:
+            world = _started(template, task, gold[:done])
+            if world is None:
+                break
+            names = list(task.tools if task.tools is not None else template.contract.tools)
+            for _ in range(_CALLS):
+                tool = rng.choice(names)
+                arguments = _arguments(template.contract[tool], gold, borrowed[tool], values, rng)
+                probe = _sent(template, task, world, tool, arguments)
+                if probe is not None:
+                    yield probe
+
+
+def gold_of(task: Task) -> list[GoldCall]:
+    """All gold calls of a task, in order."""
+    return [call for turn in task.turns for call in turn.gold or ()]
+
+
+def _started(
+    template: EnvironmentTemplate, task: Task, calls: Sequence[GoldCall]
+) -> Environment | None:
+    """A world part of the way through gold; None if it cannot be brought there."""
+    try:
+        world = template.new_world(task)
+        for call in calls:
+            _execute(template, world, call.tool, call.arguments)
+    except EnvironmentFailure:
+        return None
+    return world
+
+
+def _arguments(
+    contract: ToolContract,
+    gold: Sequence[GoldCall],
+    others: Sequence[GoldCall],
+    values: Values,
+    rng: random.Random,
+) -> dict[str, JsonValue]:
+    """A gold call with one argument or none changed, or a call drawn argument by argument."""
+    own = [call for call in gold if call.tool == contract.name]
+    models = own or others
+    mine = {
+        name: [call.arguments[name] for call in own if name in call.arguments]
+        for name in contract.arguments
+    }
+    if models and rng.randint(0, 3):
+        arguments = dict(rng.choice(models).arguments)
+        if contract.arguments and rng.randint(0, 5):
+            changed = rng.choice(contract.arguments)
+            arguments[changed] = values.draw(rng, contract.name, changed, ())
+        return arguments
+    return {
+        name: values.draw(rng, contract.name, name, mine[name])
+        for name in contract.arguments
+        if name in contract.required or rng.randint(0, 1)
+    }
+
+
+def _sent(
+    template: EnvironmentTemplate,
+    task: Task,
+    world: Environment,
+    tool: str,
+    arguments: Mapping[str, JsonValue],
+) -> Probe | None:
+    try:
+        executed = _execute(template, world, tool, arguments)
+    except EnvironmentFailure as failure:
+        sent = json.dumps(dict(arguments), ensure_ascii=False)
+        return Probe(task, tool, None, f"{failure}, called with {sent[:200]}")
+    return Probe(task, tool, executed) if executed else None
+
+
+def _execute(
+    template: EnvironmentTemplate, world: Environment, tool: str, arguments: Mapping[str, JsonValue]
+) -> Executed | None:
+    call = ToolCall(id="probe", tool=tool, arguments=json.dumps(dict(arguments)))
+    accepted = accept(template.contract, call, (tool,))
+    return execute(template, world, accepted, call.id) if isinstance(accepted, Accepted) else None
+
+
+def _properties(contract: ToolContract) -> dict[str, Any]:
+    properties = contract.parameters.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def _schema_values(schema: Mapping[str, Any]) -> list[JsonValue]:
+    """What a schema itself says may be sent."""
+    found = [*schema.get("enum", ())]
+    found += [schema[key] for key in ("const", "default", "minimum", "maximum") if key in schema]
+    for option in schema.get("anyOf", ()):
+        found += _schema_values(option) or [_blank(option)]
+    return found or [_blank(schema)]
+
+
+def _rule_values(rule: Rule) -> list[JsonValue]:
+    """The values on both sides of what a rule draws."""
+    allowed = rule.allowed or ()
+    found: list[JsonValue] = [*allowed]
+    if isinstance(allowed, dict):
+        found += allowed.values()
+    for bound in (rule.minimum, rule.maximum):
+        if bound is not None:
+            found += [bound, bound - 1, bound + 1]
+    return found
+
+
+_BLANKS: Mapping[str, JsonValue] = {
+    "string": "x",
+    "integer": 1,
+    "number": 1.5,
+    "boolean": True,
+    "null": None,
+}
+
+
+def _blank(schema: Mapping[str, Any]) -> JsonValue:
+    """Some value of a schema's type."""
+    if "enum" in schema:
+        first: JsonValue = schema["enum"][0]
+        return first
+    kind = schema.get("type")
+    if kind == "object":
+        wanted = schema.get("required", ())
+        properties = schema.get("properties", {})
+        return {name: _blank(properties.get(name, {})) for name in wanted}
+    if kind == "array":
+        items = schema.get("items")
+        return [_blank(items)] if isinstance(items, Mapping) else []
+    return _BLANKS.get(str(kind), "x")
+
+
+def _perturbed(rng: random.Random, value: JsonValue) -> JsonValue:
+    """A value beside this one, of the same type."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return rng.choice([value + 1, value - 1, -value, 0, value * 60, value * 1000])
+    if isinstance(value, float):
+        return rng.choice([value + 1, -value, 0.0, value * 1000])
+    if isinstance(value, str):
+        return rng.choice([value.upper(), value.lower(), f"{value}x", value[:-1], ""])
+    if isinstance(value, list):
+        return rng.choice([[], value[:1], value + value])
+    return value

@@ -1,0 +1,58 @@
+"""The verifier says the same of the same work."""
+
+from collections.abc import Iterator
+
+from seal.envs.template import EnvironmentTemplate
+from seal.envs.verify import GoldReplays, gold_calls, replay, verify
+from seal.errors import EnvironmentFailure
+from seal.soundness.finding import (
+    Finding,
+    extent_of,
+    sample_tasks,
+    show_command,
+    verdict,
+    world_file,
+)
+from seal.types import Score, Task
+
+CLAIM = "the verifier is deterministic"
+_SAMPLE = 40
+
+
+def verifier_repeats(template: EnvironmentTemplate) -> Iterator[Finding]:
+    """Scores gold, half of gold and nothing twice each, every time from fresh worlds."""
+    tasks = sample_tasks(template, _SAMPLE)
+    problems = (
+        Finding(
+            check=CLAIM,
+            passed=False,
+            where=world_file(template),
+            message=f"task {task.id}: the same calls were scored {_said(first)}, "
+            f"then {_said(second)}",
+            remedy="A check may depend on the final world alone: no clock, no unseeded draw.",
+            command=show_command(template, task),
+        )
+        for task in tasks
+        for share in (1.0, 0.5, 0.0)
+        if (first := _score(template, task, share)) != (second := _score(template, task, share))
+    )
+    return verdict(CLAIM, extent_of(template, len(tasks)), problems)
+
+
+def _score(template: EnvironmentTemplate, task: Task, share: float) -> Score | None:
+    """The score of the first part of every turn's gold; None where the environment fails."""
+    calls = [turn[: round(len(turn) * share)] for turn in gold_calls(task)]
+    try:
+        gold = GoldReplays(template, keep=0).of(task)
+        played = replay(template, task, calls)
+    except EnvironmentFailure:
+        return None
+    answers = [" ".join(turn.answer) if share == 1.0 else "" for turn in task.turns]
+    return verify(template, task, gold, played, answers)
+
+
+def _said(score: Score | None) -> str:
+    if score is None:
+        return "not at all"
+    failed = [check.name for check in score.checks if not check.passed]
+    return f"{score.reward} ({', '.join(failed) or 'every check holds'})"
