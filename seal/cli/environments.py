@@ -23,7 +23,7 @@ _SHOWN = 5
 def check(
     env: Annotated[
         list[str],
-        typer.Argument(metavar="ENV...", help="Folders, names, or name@CONVENTION_SEED."),
+        typer.Argument(metavar="ENV", help="Folders, names, or name@CONVENTION_SEED."),
     ],
     json: options.Json = False,
     quiet: options.Quiet = False,

@@ -104,7 +104,8 @@ def collect_facts(
             tally.declare(name, argument, rule)
     for probe in probes(template, chosen, random.Random(f"facts/{template.name}/{seed}")):
         tally.add(probe)
-    return tally.facts(min(_SEEN, len({task.scenario for task in chosen})))
+    # What one scenario alone shows may differ in the next: it takes two to make a fact.
+    return tally.facts(max(2, min(_SEEN, len({task.scenario for task in chosen}))))
 
 
 class _Tally:

@@ -1,0 +1,231 @@
+"""`seal check`, `seal show` and `seal fetch`: what they print, and their exit codes."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from seal.cli import main
+from seal.envs import load_environment
+from seal.records import RunFolder, write_json
+from tests.factories import TOML, TOOLS, WORLD, edited, lamp_tasks, write_environment
+
+
+@pytest.fixture
+def seal(capsys):
+    """Runs a command in this process; its exit code and what it printed."""
+
+    def run(*arguments):
+        code = main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def broken_gold():
+    tasks = lamp_tasks()
+    for number in range(0, 40, 4):
+        tasks[number]["turns"][0]["gold"][0]["arguments"]["socket"] = "nowhere"
+    return tasks
+
+
+def test_a_sound_environment_exits_0_with_its_counts(seal, tmp_path):
+    code, out, err = seal("check", write_environment(tmp_path / "lamp"), "-q")
+    assert code == 0
+    assert out.splitlines()[0] == "lamp    2 tools    18 slots    40 tasks in 40 scenarios"
+    assert out.splitlines()[-1] == "all 13 checks passed"
+    assert "live: plug_in.socket.allowed" in out
+    assert err == ""
+
+
+def test_an_unsound_environment_exits_1_and_says_how_to_look(seal, tmp_path):
+    folder = write_environment(tmp_path / "lamp", tasks=broken_gold())
+    code, out, _ = seal("check", folder)
+    assert code == 1
+    assert "  FAIL  gold solves every task\n" in out
+    assert f"          seal show {folder} --task lamp-" in out
+    assert "... and 5 more; see them all with --json" in out
+    assert out.splitlines()[-1] == "1 of 13 checks failed"
+
+
+def test_json_is_a_line_a_finding_and_ends_with_the_summary(seal, tmp_path):
+    folder = write_environment(tmp_path / "lamp", tasks=broken_gold())
+    code, out, _ = seal("check", folder, "--json")
+    *lines, summary = [json.loads(line) for line in out.splitlines()]
+    assert code == 1
+    assert sum(not line["passed"] for line in lines) == summary["findings"] == 10
+    assert (summary["environment"], summary["passed"], summary["failed"]) == ("lamp", False, 1)
+    assert summary["facts"]["dim.requires"] == "plug_in"
+    assert summary["live"] == ["plug_in.socket.allowed"]
+
+
+def test_one_unsound_environment_of_several_decides(seal, tmp_path):
+    good = write_environment(tmp_path / "good")
+    bad = write_environment(tmp_path / "bad", tasks=broken_gold())
+    code, out, _ = seal("check", good, bad)
+    assert code == 1
+    assert out.count("lamp    2 tools") == 2
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (
+            {"tools": {"dim": edited(TOOLS["dim"], "parameter_colour", "parameter_color")}},
+            ["dim.jinja:3: no parameter 'color' in dim.", "Did you mean 'colour'?"],
+        ),
+        (
+            {"tools": {"dim": TOOLS["dim"] + "\nstray words"}},
+            ["dim.jinja:6: text outside a block: 'stray words'."],
+        ),
+        (
+            {"tools": {"dimm": TOOLS["dim"]}},
+            ["no tool 'dimm'.", "Did you mean 'dim'?"],
+        ),
+        (
+            {"slots": '[dim.constraint]\ncolor = "Red."\n'},
+            ["slots.toml: no slot 'dim.constraint.color'", "Did you mean 'dim.constraint.colour'?"],
+        ),
+        (
+            {"slots": '[dim]\naffordance = "Up to {maximum}."\n'},
+            ["no placeholder '{maximum}' "],
+        ),
+        (
+            {"tasks": [{**lamp_tasks()[0], "turn": []}]},
+            ["tasks.jsonl:1: turn: Extra inputs are not permitted.", "Did you mean 'turns'?"],
+        ),
+        ({"toml": edited(TOML, "name", "nam")}, ["env.toml: nam: ", "Did you mean 'name'?"]),
+        ({"world": edited(WORLD, "class Lamp(Environment)", "class Lamp")}, ["env.py"]),
+    ],
+)
+def test_a_wrong_template_exits_2_and_says_where(seal, tmp_path, overrides, said):
+    folder = write_environment(tmp_path / "lamp", **overrides)
+    code, out, err = seal("check", folder, "-q")
+    assert code == 2
+    assert err == ""
+    assert "  FAIL  contract, words and tasks agree" in out
+    for words in said:
+        assert words in out
+    if "tasks" not in overrides:
+        code, out, err = seal("show", folder)
+        assert (code, out) == (2, "")
+        assert err.startswith("seal: ")
+        assert all(words in err for words in said)
+
+
+def test_an_unknown_environment_exits_2_before_anything_is_checked(seal, tmp_path):
+    code, out, err = seal("check", write_environment(tmp_path / "lamp"), "roms")
+    assert (code, out) == (2, "")
+    assert err.startswith("seal: roms: no such environment.\n")
+    assert err.endswith("Did you mean 'rooms'?\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["chek"], ["check"], ["show", "rooms", "--tsk", "x"], ["fetch", "nothing"]]
+)
+def test_usage_errors_exit_2_without_a_traceback(seal, arguments):
+    code, out, err = seal(*arguments)
+    assert (code, out) == (2, "")
+    assert err
+    assert "Traceback" not in err
+
+
+def test_debug_shows_the_traceback_and_works_after_the_command(seal):
+    code, _, err = seal("check", "roms", "--debug")
+    assert code == 2
+    assert "Traceback" in err
+    assert "seal: roms: no such environment." in err
+
+
+def test_show_prints_what_the_policy_reads(seal, tmp_path):
+    code, out, _ = seal("show", write_environment(tmp_path / "lamp"))
+    assert code == 0
+    assert out.startswith("lamp: the author's original words\n")
+    assert "  dim(level: integer, colour: string)\n" in out
+    assert "    Sets how the lamp shines. Sets level and colour at once.\n" in out
+    assert "      colour: The colour.\n" in out
+    assert "\n+ " not in out
+
+
+def test_what_show_prints_is_as_it_was(seal, tmp_path, golden):
+    folder = write_environment(tmp_path / "lamp")
+    golden("show_lamp.txt", seal("show", folder, "--task", "lamp-01")[1])
+
+
+def test_show_marks_what_a_candidate_changes(seal, tmp_path):
+    folder = write_environment(tmp_path / "lamp")
+    changes = {"dim.constraint.colour": "One of {allowed}."}
+    candidate = load_environment(folder).original.with_texts(changes)
+    run = RunFolder(tmp_path / "run")
+    with run.opened({"command": "evolve"}):
+        run.save_candidate(candidate)
+    for name in (tmp_path / "run" / "candidates" / f"{candidate.id}.json", f"run/{candidate.id}"):
+        code, out, _ = seal("show", folder, "--candidate", name)
+        assert code == 0
+        assert f"candidate {candidate.id}, + marks what it changes: dim.constraint.colour" in out
+        evolved = [line for line in out.splitlines() if line.startswith("+")]
+        assert evolved == ['+     colour: The colour. One of warm="W3", cold="C9".']
+
+
+def test_show_refuses_a_candidate_of_another_environment(seal, tmp_path):
+    folder = write_environment(tmp_path / "lamp")
+    write_json(tmp_path / "c.json", {"seal": 1, "texts": {"dim.affordanc": "x"}})
+    code, _, err = seal("show", folder, "--candidate", "c.json")
+    assert code == 2
+    assert "Did you mean 'dim.affordance'?" in err
+
+
+def test_show_prints_a_task_with_its_gold(seal, tmp_path):
+    code, out, _ = seal("show", write_environment(tmp_path / "lamp"), "--task", "lamp-01")
+    assert code == 0
+    assert "    user: Let it shine cold, at a quarter.\n" in out
+    assert '    gold: dim(level=25, colour="C9")    the user said level as' in out
+    code, _, err = seal("show", "lamp", "--task", "lamp-91")
+    assert code == 2
+    assert "no task 'lamp-91'" in err
+
+
+def test_show_prints_what_is_said_about_an_error(seal, tmp_path):
+    slots = '[dim.recovery]\nargument_value = "Take {allowed}."\n'
+    folder = write_environment(tmp_path / "lamp", slots=slots)
+    code, out, _ = seal("show", folder, "--error", "argument_value")
+    assert code == 0
+    assert '<argument_value> Take warm="W3", cold="C9".' in out
+    assert seal("show", folder, "--error", "argument_valu")[0] == 2
+
+
+def test_show_json_is_a_tool_list_that_a_server_takes(seal, tmp_path):
+    folder = write_environment(tmp_path / "lamp")
+    code, out, _ = seal("show", folder, "--task", "lamp-00", "--json")
+    shown = json.loads(out)
+    assert code == 0
+    assert [tool["function"]["name"] for tool in shown["tools"]] == ["plug_in", "dim"]
+    assert shown["tools"][1]["type"] == "function"
+    assert shown["tools"][1]["function"]["parameters"]["required"] == ["level", "colour"]
+    assert shown["task"]["id"] == "lamp-00"
+
+
+def test_words_cannot_steer_the_terminal(seal, tmp_path):
+    slots = '[dim]\naffordance = "Red \\u001b[31m and \\u202e back."\n'
+    _, out, _ = seal("show", write_environment(tmp_path / "lamp", slots=slots))
+    assert "Red \\u001b[31m and \\u202e back." in out
+
+
+def test_a_reader_that_leaves_early_hears_no_complaint(tmp_path):
+    folder = write_environment(tmp_path / "lamp")
+    code = "import sys; from seal.cli import main; sys.exit(main())"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "show", folder],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 1
+
+
+def test_the_version_is_printed(seal):
+    assert seal("--version") == (0, "seal 0.1.0\n", "")

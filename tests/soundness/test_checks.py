@@ -1,0 +1,207 @@
+"""A sound environment passes every check, and each planted defect is caught by its own."""
+
+import pytest
+
+from seal.envs import load_environment
+from seal.errors import TemplateError
+from seal.soundness import AGREE_CLAIM, TASKS_CLAIM, check_environment, unloadable
+from seal.soundness.catalogue import LABEL_CLAIM, SPLIT_CLAIM
+from seal.soundness.gold import GOLD_CLAIM, NOTHING_CLAIM
+from seal.soundness.leaks import CRASH_CLAIM, LIVE_CLAIM, SEED_CLAIM
+from seal.soundness.rendering import CLAIM as BLOCK_CLAIM
+from seal.soundness.verifier import CLAIM as VERIFIER_CLAIM
+from seal.soundness.worlds import APART_CLAIM, PROCESS_CLAIM, SAME_CLAIM
+from tests.factories import SLOTS, TOML, TOOLS, WORLD, edited, lamp_tasks, write_environment
+
+
+def findings(folder):
+    return list(check_environment(load_environment(folder)))
+
+
+def failures(folder, **overrides):
+    """Claims that fail, with the first message of each."""
+    found: dict[str, str] = {}
+    for finding in findings(write_environment(folder, **overrides)):
+        if not finding.passed:
+            found.setdefault(finding.check, f"{finding.where}: {finding.message}")
+    return found
+
+
+def test_a_sound_environment_passes_every_check(tmp_path):
+    assert failures(tmp_path / "lamp") == {}
+
+
+def test_every_claim_is_spoken_of_once(tmp_path):
+    claims = [finding.check for finding in findings(write_environment(tmp_path / "lamp"))]
+    assert len(claims) == len(set(claims)) == 13
+
+
+def test_shipped_rooms_pass_every_check_under_several_conventions():
+    for name in ("rooms", "rooms@3"):
+        template = load_environment(name)
+        assert [f.message for f in check_environment(template) if not f.passed] == []
+
+
+def test_a_gold_call_that_is_refused_is_caught(tmp_path):
+    tasks = lamp_tasks()
+    tasks[4]["turns"][0]["gold"][0]["arguments"]["socket"] = "nowhere"
+    found = failures(tmp_path / "lamp", tasks=tasks)
+    assert set(found) == {GOLD_CLAIM}
+    assert "lamp-04, turn 0" in found[GOLD_CLAIM]
+    assert "Not that one." in found[GOLD_CLAIM]
+
+
+def test_a_gold_call_that_breaks_its_contract_is_caught(tmp_path):
+    tasks = lamp_tasks()
+    tasks[4]["turns"][0]["gold"][1]["arguments"]["level"] = "half"
+    assert set(failures(tmp_path / "lamp", tasks=tasks)) == {GOLD_CLAIM}
+
+
+def test_a_check_that_gold_fails_is_caught(tmp_path):
+    tasks = lamp_tasks()
+    tasks[7]["checks"] = ["is_lit"]
+    found = failures(tmp_path / "lamp", tasks=tasks)
+    assert set(found) == {GOLD_CLAIM}
+    assert "gold fails is_lit" in found[GOLD_CLAIM]
+
+
+def test_a_verifier_that_doing_nothing_satisfies_is_caught(tmp_path):
+    world = WORLD.replace("self.plugged", "self._plugged").replace("self.level", "self._level")
+    world = world.replace("self.colour", "self._colour")
+    tasks = [{**task, "checks": []} for task in lamp_tasks()]
+    found = failures(tmp_path / "lamp", world=world, tasks=tasks)
+    assert set(found) == {NOTHING_CLAIM}
+    assert "40 of 40 tasks (100%)" in found[NOTHING_CLAIM]
+
+
+def test_a_reset_that_draws_without_a_seed_is_caught(tmp_path):
+    world = edited(WORLD, "import Rule, Task", "import Rule, Task\nfrom uuid import uuid4")
+    world = edited(world, 'self.plugged = ""', 'self.plugged = ""\n        self.tag = str(uuid4())')
+    found = failures(tmp_path / "lamp", world=world)
+    assert SAME_CLAIM in found
+    assert "reset leaves another tag" in found[SAME_CLAIM]
+
+
+def test_state_that_outlives_a_world_is_caught(tmp_path):
+    world = edited(WORLD, "class Lamp", "USED = []\n\n\nclass Lamp")
+    world = edited(
+        world, 'return "plugged in"', "USED.append(socket)\n        return str(len(USED))"
+    )
+    assert {SAME_CLAIM, APART_CLAIM} <= set(failures(tmp_path / "lamp", world=world))
+
+
+def test_state_that_two_worlds_share_is_caught_though_reset_clears_it(tmp_path):
+    world = edited(WORLD, "class Lamp", "USED = []\n\n\nclass Lamp")
+    world = edited(world, 'self.plugged = ""', 'self.plugged = ""\n        USED.clear()')
+    world = edited(
+        world, 'return "plugged in"', "USED.append(socket)\n        return str(len(USED))"
+    )
+    found = failures(tmp_path / "lamp", world=world)
+    assert set(found) == {APART_CLAIM}
+    assert "plug_in answers differently" in found[APART_CLAIM]
+
+
+def test_an_output_in_the_order_of_a_set_is_caught(tmp_path):
+    world = edited(WORLD, 'return "plugged in"', "return ' '.join(set(self.sockets))")
+    assert set(failures(tmp_path / "lamp", world=world)) == {PROCESS_CLAIM}
+
+
+def test_a_verifier_with_a_memory_is_caught(tmp_path):
+    world = edited(WORLD, "class Lamp", "SEEN = []\n\n\nclass Lamp")
+    world = edited(
+        world,
+        "return self.level > 0",
+        "SEEN.append(1)\n        return len(SEEN) % 3 > 0",
+    )
+    assert VERIFIER_CLAIM in failures(tmp_path / "lamp", world=world)
+
+
+def test_a_block_that_fails_on_one_kind_of_error_alone_is_caught_with_its_line(tmp_path):
+    broken = TOOLS["dim"] + (
+        "{% block recovery_argument_value %}{{ error.message }}\n"
+        "{% if error.allowed %}{{ error.permitted }}{% endif %}{% endblock %}\n"
+    )
+    found = failures(tmp_path / "lamp", tools={"dim": broken})
+    assert set(found) == {BLOCK_CLAIM}
+    assert "dim.jinja:6" in found[BLOCK_CLAIM]
+
+
+def test_a_block_that_fails_on_an_evolved_text_alone_is_caught(tmp_path):
+    broken = edited(
+        TOOLS["dim"], "{{ constraint.colour }}", "{{ constraint.colour[:9] and nothing }}"
+    )
+    with pytest.raises(TemplateError):
+        load_environment(write_environment(tmp_path / "always", tools={"dim": broken}))
+    broken = edited(
+        TOOLS["dim"],
+        "{{ constraint.colour }}",
+        "{% if constraint.colour|length > 9 %}{{ nothing }}{% endif %}{{ constraint.colour }}",
+    )
+    assert set(failures(tmp_path / "lamp", tools={"dim": broken})) == {BLOCK_CLAIM}
+
+
+def test_a_live_value_that_is_the_answer_is_caught(tmp_path):
+    world = edited(
+        WORLD,
+        "self.sockets = list",
+        'self._right = task.state["sockets"][0]\n        self.sockets = list',
+    )
+    world = edited(world, "allowed=self.sockets)", "format=self._right)")
+    found = failures(tmp_path / "lamp", world=world)
+    assert set(found) == {LIVE_CLAIM}
+    assert "plug_in.socket.format" in found[LIVE_CLAIM]
+
+
+def test_a_tool_that_crashes_on_an_odd_value_is_caught(tmp_path):
+    world = edited(WORLD, "self.level = level", "self.level = 100 * level // level")
+    found = failures(tmp_path / "lamp", world=world)
+    assert CRASH_CLAIM in found
+    assert "ZeroDivisionError" in found[CRASH_CLAIM]
+
+
+def test_a_seed_text_that_tells_an_answer_is_caught(tmp_path):
+    tasks = lamp_tasks()
+    tasks[2]["state"]["sockets"][2] = "balcony"
+    tasks[2]["turns"][0]["gold"][0]["arguments"]["socket"] = "balcony"
+    slots = f'{SLOTS}\n[plug_in]\naffordance = "Try the balcony first."\n'
+    found = failures(tmp_path / "lamp", tasks=tasks, slots=slots)
+    assert set(found) == {SEED_CLAIM}
+    assert "'balcony'" in found[SEED_CLAIM]
+
+
+def test_a_scenario_in_two_splits_is_caught(tmp_path):
+    tasks = [{**task, "split": "train"} for task in lamp_tasks()]
+    tasks[3] |= {"split": "test", "scenario": tasks[5]["scenario"]}
+    found = failures(tmp_path / "lamp", tasks=tasks)
+    assert set(found) == {SPLIT_CLAIM}
+    assert "lamp-05 is in test and train" in found[SPLIT_CLAIM]
+
+
+def test_a_missing_licence_is_caught(tmp_path):
+    toml = edited(TOML, 'licence = "CC0-1.0"', "")
+    assert set(failures(tmp_path / "lamp", toml=toml)) == {LABEL_CLAIM}
+
+
+def test_a_misspelt_block_is_a_finding_with_its_line(tmp_path):
+    tools = {"dim": edited(TOOLS["dim"], "parameter_colour", "parameter_color")}
+    with pytest.raises(TemplateError) as refused:
+        load_environment(write_environment(tmp_path / "lamp", tools=tools))
+    found = unloadable(refused.value)
+    assert (found.check, found.passed) == (AGREE_CLAIM, False)
+    assert found.where is not None
+    assert found.where.endswith("dim.jinja:3")
+    assert found.message == "no parameter 'color' in dim."
+    assert "Did you mean 'colour'?" in found.remedy
+
+
+def test_tasks_that_cannot_be_read_or_made_stand_for_all_other_findings(tmp_path):
+    tasks = lamp_tasks()
+    tasks[1]["turns"][0]["gold"][0]["tool"] = "plug_inn"
+    assert set(failures(tmp_path / "lamp", tasks=tasks)) == {AGREE_CLAIM}
+    world = edited(
+        WORLD,
+        "    @tool\n",
+        "    @classmethod\n    def generate(cls, conventions, rng):\n"
+        "        return [1 / 0]\n\n    @tool\n",
+    )
+    assert set(failures(tmp_path / "other", world=world, tasks=[])) == {TASKS_CLAIM}
