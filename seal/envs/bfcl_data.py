@@ -16,7 +16,7 @@ from pydantic import JsonValue, WithJsonSchema
 from seal.envs.contract import Contract, Prose, Tool, build_tool, hint_of
 from seal.envs.environment import Quarantined
 from seal.errors import MissingExtra, missing_extra
-from seal.models.fetch import WHEELS, fetched
+from seal.models.fetch import WHEELS, Wheel, fetched
 from seal.resources import resource_folder
 from seal.types import Arguments, GoldCall, Split, Task, UserTurn
 
@@ -53,13 +53,21 @@ def package_folder() -> Path:
     wheel = WHEELS["bfcl"]
     if folder := fetched("bfcl"):
         return folder / "bfcl_eval"
-    spec = importlib.util.find_spec("bfcl_eval")
-    if spec and spec.origin and importlib.metadata.version(wheel.project) == wheel.version:
-        return Path(spec.origin).parent
+    if installed := _installed(wheel):
+        return installed
     raise MissingExtra(
         f"The BFCL environment needs the BFCL data ({wheel.project} {wheel.version}), "
         "which is not in the cache.\nBring it with: seal fetch bfcl"
     )
+
+
+def _installed(wheel: Wheel) -> Path | None:
+    try:
+        version = importlib.metadata.version(wheel.project)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    spec = importlib.util.find_spec("bfcl_eval") if version == wheel.version else None
+    return Path(spec.origin).parent if spec and spec.origin else None
 
 
 @lru_cache(maxsize=1)

@@ -136,7 +136,7 @@ class ApiWorld:
     def state(self) -> dict[str, JsonValue]:
         """Every public attribute of every instance, as `Class.attribute`."""
         return {
-            f"{name}.{attribute}": _plain(value)
+            f"{name}.{attribute}": plain(value)
             for name, instance in self._instances.items()
             for attribute, value in vars(instance).items()
             if attribute[0] != "_"
@@ -203,23 +203,23 @@ def _count(item: Any, enough: int) -> int:  # noqa: ANN401 - a file or a directo
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-def _plain(value: Any, depth: int = 0) -> JsonValue:  # noqa: ANN401 - what an API keeps
+def plain(value: Any, depth: int = 0) -> JsonValue:  # noqa: ANN401 - what an API keeps
     """A copy in JSON's types, equal to another exactly when the originals are equal."""
     kind = type(value)
-    plain: JsonValue = value if kind in _SCALARS else "…"
+    simple: JsonValue = value if kind in _SCALARS else "…"
     if kind in _SCALARS or depth > _DEPTH:
-        return plain
+        return simple
     if kind is dict:
         return {
             key if type(key) is str and key[:1] != "#" else _key(key): (
-                item if type(item) in _SCALARS else _plain(item, depth + 1)
+                item if type(item) in _SCALARS else plain(item, depth + 1)
             )
             for key, item in value.items()
         }
     if kind is list:
-        return [_plain(item, depth + 1) for item in value]
+        return [plain(item, depth + 1) for item in value]
     if kind is set:
-        return sorted((_plain(item, depth + 1) for item in value), key=repr)
+        return sorted((plain(item, depth + 1) for item in value), key=repr)
     return {value.name: _tree(value, [_ENTRIES], depth)}
 
 
