@@ -1,7 +1,8 @@
 """`seal check`, `seal show` and `seal fetch`: what authors of environments use."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ from seal.cli import options
 from seal.cli.console import note, print_json_line, print_line
 
 if TYPE_CHECKING:
+    from seal.envs.environment import Quarantined
     from seal.envs.template import EnvironmentTemplate
     from seal.errors import TemplateError
     from seal.soundness import Facts, Finding
@@ -64,24 +66,42 @@ def _check_one(name: str, loaded: "EnvironmentTemplate | TemplateError", *, as_j
         _print_all(name, [unloadable(loaded)], None, as_json=as_json)
         return loaded.exit_code
     if not as_json:
-        for line in _header(loaded):
-            print_line(line)
+        _print_header(loaded)
     facts = collect_facts(loaded)
     findings = check_environment(loaded, facts)
-    return 0 if _print_all(loaded.name, findings, facts, as_json=as_json) else 1
+    quarantined = loaded.world.quarantined()
+    passed = _print_all(loaded.name, findings, facts, quarantined, as_json=as_json)
+    return 0 if passed else 1
 
 
-def _header(template: "EnvironmentTemplate") -> Iterator[str]:
+def _print_header(template: "EnvironmentTemplate") -> None:
+    """What there is, and what is known to be wrong with it."""
     tasks = template.tasks(None)
-    yield (
+    print_line(
         f"{template.name}    {len(template.contract.tools)} tools    "
         f"{len(template.renderer.slots)} slots    {len(tasks)} tasks in "
         f"{len({task.scenario for task in tasks})} scenarios"
     )
+    quarantined = template.world.quarantined()
+    if quarantined:
+        counts = Counter(one.status for one in quarantined)
+        print_line(
+            f"  quarantined: {counts['broken']} broken tasks, in no split; "
+            f"{counts['suspect']} suspect ones, which stay"
+        )
+    for (status, reason), group in groupby(quarantined, key=lambda one: (one.status, one.reason)):
+        names = [one.task for one in group]
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        print_line(f"    {status:<8}{names[0]}{more}: {reason}")
 
 
 def _print_all(
-    name: str, findings: "Iterable[Finding]", facts: "Facts | None", *, as_json: bool
+    name: str,
+    findings: "Iterable[Finding]",
+    facts: "Facts | None",
+    quarantined: "tuple[Quarantined, ...]" = (),
+    *,
+    as_json: bool,
 ) -> bool:
     """Print findings as they come, then what they come to; whether all have passed."""
     claims = failed = problems = 0
@@ -108,6 +128,7 @@ def _print_all(
                 "findings": problems,
                 "facts": written,
                 "live": live,
+                "quarantined": [one.model_dump(mode="json") for one in quarantined],
             }
         )
         return not failed

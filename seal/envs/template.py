@@ -105,6 +105,13 @@ class EnvironmentTemplate:
             return imported
         return (task for index in range(SCENARIOS[split]) for task in self.scenario(split, index))
 
+    @cached_property
+    def generated(self) -> bool:
+        """Whether fresh scenarios can be drawn without end."""
+        return not (self.folder / "tasks.jsonl").is_file() and not any(
+            self.world.imported_tasks(split) for split in SPLITS
+        )
+
     def scenario(self, split: Split, index: int) -> Iterator[Task]:
         """The tasks of one generated scenario; any index gives a fresh one."""
         rng = random.Random(f"{self.name}/{split}/{index}")
@@ -255,9 +262,11 @@ def read_tasks(path: Path, contract: Contract) -> list[Task]:
     Raises:
         TemplateError: Lines are no tasks, name unknown tools, or repeat an id; all at once.
     """
+    with blame(TemplateError, f"{path}: cannot be read"):
+        lines = path.read_text(encoding="utf-8").splitlines()
     tasks: dict[str, Task] = {}
     problems: list[str] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:

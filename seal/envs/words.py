@@ -11,7 +11,10 @@ from jinja2.exceptions import TemplateError as JinjaError
 from jinja2.exceptions import TemplateSyntaxError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from seal.errors import TemplateError, did_you_mean
+from seal.errors import TemplateError, blame, did_you_mean
+
+_RENDER_ERRORS = (JinjaError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What an author's expressions can raise while a block renders."""
 
 
 class Lookup:
@@ -55,15 +58,20 @@ class WordFile:
                 values.blocks.setdefault(name, []).append(body)
         try:
             return tidy("".join(values.blocks[block][0](values)))
-        except JinjaError as cause:
-            frames = [f for f in traceback.extract_tb(cause.__traceback__) if "jinja" in f.filename]
-            here = [f for f in frames if f.filename.endswith(".jinja")]
-            line = here[-1].lineno if here else 1
-            where = here[-1].filename if here else self.path
+        except _RENDER_ERRORS as cause:
             raise TemplateError(
-                f"{where}:{line}: block {block}: {cause}.\n"
+                f"{self._place(cause)}: block {block}: {cause}.\n"
                 f"Names here: {', '.join(sorted(context))}."
             ) from cause
+
+    def _place(self, cause: BaseException) -> str:
+        """File and line of the author's text; a traceback has those of the compiled code."""
+        place = f"{self.path}:1"
+        for frame in traceback.extract_tb(cause.__traceback__):
+            for member in self._chain:
+                if member.filename == frame.filename and frame.lineno:
+                    place = f"{frame.filename}:{member.get_corresponding_lineno(frame.lineno)}"
+        return place
 
 
 def tidy(text: str) -> str:
@@ -105,7 +113,8 @@ class WordFiles:
 
     def _problems(self, path: Path, base: str, known: set[str]) -> Iterator[str]:
         """Everything wrong with a file's form: stray text would silently vanish."""
-        source = path.read_text(encoding="utf-8")
+        with blame(TemplateError, f"{path}: cannot be read"):
+            source = path.read_text(encoding="utf-8")
         try:
             tree = self._jinja.parse(source)
         except TemplateSyntaxError as cause:

@@ -32,6 +32,14 @@ def gold_solves(template: EnvironmentTemplate) -> Iterator[Finding]:
 
 
 def _gold_problems(template: EnvironmentTemplate, tasks: list[Task]) -> Iterator[Finding]:
+    if not template.tasks(None):
+        yield Finding(
+            check=GOLD_CLAIM,
+            passed=False,
+            where=str(template.folder),
+            message="there are no tasks",
+            remedy="Write tasks.jsonl, one JSON object a line, or give the world a generate().",
+        )
     replays = GoldReplays(template, keep=0)
     for task in tasks:
         command = show_command(template, task)

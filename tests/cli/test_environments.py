@@ -61,6 +61,27 @@ def test_json_is_a_line_a_finding_and_ends_with_the_summary(seal, tmp_path):
     assert summary["live"] == ["plug_in.socket.allowed"]
 
 
+def test_quarantined_tasks_are_listed_and_counted(seal, tmp_path):
+    world = edited(
+        WORLD,
+        "    def reset(",
+        "    @classmethod\n    def quarantined(cls):\n"
+        "        return tuple(Quarantined(task=f'old-{n}', status='broken', reason='No bulb.',"
+        " source='A replay.') for n in range(3))\n\n    def reset(",
+    )
+    world = edited(
+        world, "import Rule, Task", "import Rule, Task\nfrom seal.envs import environment"
+    )
+    world = edited(world, "(Quarantined(", "(environment.Quarantined(")
+    folder = write_environment(tmp_path / "lamp", world=world)
+    code, out, _ = seal("check", folder)
+    assert code == 0
+    assert "  quarantined: 3 broken tasks, in no split; 0 suspect ones, which stay\n" in out
+    assert "    broken  old-0 and 2 more: No bulb.\n" in out
+    summary = json.loads(seal("check", folder, "--json")[1].splitlines()[-1])
+    assert [one["task"] for one in summary["quarantined"]] == ["old-0", "old-1", "old-2"]
+
+
 def test_one_unsound_environment_of_several_decides(seal, tmp_path):
     good = write_environment(tmp_path / "good")
     bad = write_environment(tmp_path / "bad", tasks=broken_gold())
@@ -96,6 +117,10 @@ def test_one_unsound_environment_of_several_decides(seal, tmp_path):
             {"tasks": [{**lamp_tasks()[0], "turn": []}]},
             ["tasks.jsonl:1: turn: Extra inputs are not permitted.", "Did you mean 'turns'?"],
         ),
+        (
+            {"tools": {"dim": edited(TOOLS["dim"], "The colour.", "{{ 1 / 0 }}")}},
+            ["dim.jinja:3: block parameter_colour: division by zero.", "Names here: affordance,"],
+        ),
         ({"toml": edited(TOML, "name", "nam")}, ["env.toml: nam: ", "Did you mean 'name'?"]),
         ({"world": edited(WORLD, "class Lamp(Environment)", "class Lamp")}, ["env.py"]),
     ],
@@ -113,6 +138,17 @@ def test_a_wrong_template_exits_2_and_says_where(seal, tmp_path, overrides, said
         assert (code, out) == (2, "")
         assert err.startswith("seal: ")
         assert all(words in err for words in said)
+
+
+@pytest.mark.parametrize(
+    "name", ["env.toml", "env.py", "slots.toml", "tasks.jsonl", "tools/dim.jinja"]
+)
+def test_a_file_that_is_no_text_exits_2_and_is_named(seal, tmp_path, name):
+    folder = write_environment(tmp_path / "lamp")
+    (folder / name).write_bytes(b"\xff\xfe\x00")
+    code, out, _ = seal("check", folder)
+    assert code == 2
+    assert f"{folder}/{name}" in out
 
 
 def test_an_unknown_environment_exits_2_before_anything_is_checked(seal, tmp_path):

@@ -42,6 +42,12 @@ def test_shipped_rooms_pass_every_check_under_several_conventions():
         assert [f.message for f in check_environment(template) if not f.passed] == []
 
 
+def test_an_environment_without_tasks_is_caught(tmp_path):
+    found = failures(tmp_path / "lamp", tasks=[])
+    assert set(found) == {GOLD_CLAIM}
+    assert "there are no tasks" in found[GOLD_CLAIM]
+
+
 def test_a_gold_call_that_is_refused_is_caught(tmp_path):
     tasks = lamp_tasks()
     tasks[4]["turns"][0]["gold"][0]["arguments"]["socket"] = "nowhere"
@@ -123,7 +129,7 @@ def test_a_block_that_fails_on_one_kind_of_error_alone_is_caught_with_its_line(t
     )
     found = failures(tmp_path / "lamp", tools={"dim": broken})
     assert set(found) == {BLOCK_CLAIM}
-    assert "dim.jinja:6" in found[BLOCK_CLAIM]
+    assert "dim.jinja:6: block recovery_argument_value: " in found[BLOCK_CLAIM]
 
 
 def test_a_block_that_fails_on_an_evolved_text_alone_is_caught(tmp_path):
