@@ -43,7 +43,8 @@ class GateConfig(Record):
     """Evidence against that at which a test stops early."""
     scenarios: int = Field(default=240, ge=1)
     """Scenarios of the gate split that one test may use."""
-    removal_scenarios: int = Field(default=120, ge=1)
+    removal_scenarios: int = Field(default=60, ge=1)
+    """Scenarios that testing the removal of one patch may use."""
 
 
 class EvolveConfig(Record):
@@ -56,7 +57,7 @@ class EvolveConfig(Record):
     """Money for policy and rewriter together; None: no limit."""
     profile_tasks: int = Field(default=120, ge=1)
     """Train tasks rolled out at the start of every generation."""
-    proposals: int = Field(default=8, ge=1)
+    proposals: int = Field(default=10, ge=1)
     """Slots that the rewriter may propose for in one generation."""
     screen_scenarios: int = Field(default=24, ge=1)
     """Train scenarios on which each proposal is tried before the gate."""

@@ -1,0 +1,97 @@
+"""`diagnose`: the diagnoses of a run folder, kept beside its rollouts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from seal.diagnose.profile import Profile, build_profile
+from seal.diagnose.rules import diagnose_rollout
+from seal.envs import EnvironmentTemplate, load_environment
+from seal.envs.verify import GoldReplays, environment_hash
+from seal.errors import ConfigError
+from seal.records import RunFolder, write_json
+from seal.types import Candidate, DiagnosedRollout, Rollout
+
+
+@dataclass(frozen=True, slots=True)
+class RunDiagnosis:
+    """What went wrong in a run."""
+
+    diagnosed: tuple[DiagnosedRollout, ...]
+    profile: Profile
+
+
+def environment_of(folder: RunFolder) -> EnvironmentTemplate:
+    """The environment that a run was made with.
+
+    Raises:
+        ConfigError: It is another one now: its contract has changed since.
+    """
+    settings = folder.settings()
+    name = settings["environment"]
+    template = load_environment(_reference(settings))
+    found = environment_hash(template)
+    if found != settings["contract"]:
+        raise ConfigError(
+            f"{folder.path}: made with {name} of contract {settings['contract']}; "
+            f"its contract is {found} now.\nTools, rules, tasks or world have changed since. "
+            "Run it again with --fresh."
+        )
+    return template
+
+
+def _reference(settings: dict[str, str]) -> str:
+    """The environment as the user named it: a shipped name, or its folder; with its seed."""
+    _, at, seed = settings["environment"].partition("@")
+    return f"{settings['folder']}{at}{seed}"
+
+
+def read_rollouts(folder: RunFolder) -> list[Rollout]:
+    """A run's rollouts, the last record of each; one that broke gives way to one that did not."""
+    found: dict[tuple[str, str], Rollout] = {}
+    for rollout in folder.lines("rollouts", Rollout).read():
+        key = (rollout.candidate, rollout.id)
+        if key not in found or rollout.failure is None or found[key].failure:
+            found[key] = rollout
+    return list(found.values())
+
+
+def diagnose(
+    run: str | Path, progress: Callable[[int, int], None] = lambda _done, _total: None
+) -> RunDiagnosis:
+    """Diagnose every rollout of a run folder, and write `diagnoses.jsonl` and `profile.json`.
+
+    Raises:
+        ConfigError: There is no run here, or its environment has changed since.
+    """
+    folder = RunFolder(Path(run))
+    template = environment_of(folder)
+    rollouts = read_rollouts(folder)
+    found = diagnose_rollouts(template, folder, rollouts, progress)
+    lines = folder.lines("diagnoses", DiagnosedRollout)
+    lines.path.unlink(missing_ok=True)
+    lines.append(*found)
+    profile = build_profile([found], template.original.id)
+    write_json(folder.path / "profile.json", {"seal": 1, **profile.model_dump(mode="json")})
+    return RunDiagnosis(tuple(found), profile)
+
+
+def diagnose_rollouts(
+    template: EnvironmentTemplate,
+    folder: RunFolder,
+    rollouts: Sequence[Rollout],
+    progress: Callable[[int, int], None],
+) -> list[DiagnosedRollout]:
+    """The diagnoses of a folder's rollouts, in their order."""
+    gold = GoldReplays(template)
+    tasks = {task.id: task for task in template.tasks(None)}
+    candidates: dict[str, Candidate] = {}
+    found = []
+    for number, rollout in enumerate(rollouts, start=1):
+        if rollout.candidate not in candidates:
+            candidates[rollout.candidate] = folder.candidate(rollout.candidate)
+        words = candidates[rollout.candidate]
+        if rollout.task in tasks:
+            found.append(diagnose_rollout(template, gold, tasks[rollout.task], words, rollout))
+        progress(number, len(rollouts))
+    return found

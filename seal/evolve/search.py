@@ -1,0 +1,271 @@
+"""The search: profile, propose, screen, gate the best bundle, test each patch by its removal."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Protocol
+
+from seal.config import EvolveConfig
+from seal.diagnose import Profile, build_profile, diagnose_rollout
+from seal.evolve.evidence import Rewriter
+from seal.evolve.gate import PairedTest
+from seal.evolve.ledger import BudgetSpent, Ledger
+from seal.evolve.lineage import GateResult, Generation, Patch, TestKind
+from seal.evolve.propose import Proposer
+from seal.rollout.agent import Arena
+from seal.rollout.batch import Job
+from seal.rollout.scores import scenario_differences
+from seal.soundness.facts import Facts
+from seal.types import Candidate, DiagnosedRollout, Task
+
+_CHUNK = 8
+"""Scenarios rolled out between two looks at a test; fixed, so that results do not depend on -j."""
+
+_HARM = 5
+"""Tasks lost beyond those won at which a screen throws a patch out."""
+_REMOVALS = 1_000_000
+"""Generated gate scenarios below this index are for removal tests."""
+
+
+class Watch(Protocol):
+    """What wants to know how a search is going."""
+
+    def stage(self, text: str) -> None:
+        """A new stage began."""
+        ...
+
+    def generation(self, generation: Generation) -> None:
+        """A generation is over."""
+        ...
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A generation while it is made."""
+
+    patches: list[Patch]
+    gates: list[GateResult]
+    reason: str = ""
+
+
+class Search:
+    """Generations of rewrites of one environment's words, for one policy."""
+
+    def __init__(
+        self,
+        arena: Arena,
+        facts: Facts,
+        rewriter: Rewriter,
+        ledger: Ledger,
+        config: EvolveConfig,
+        watch: Watch,
+    ) -> None:
+        self._original = arena
+        self._arena = arena
+        self._template = arena.template
+        self._ledger = ledger
+        self._config = config
+        self._watch = watch
+        self._proposer = Proposer(arena.template, facts, rewriter, config.proposals)
+        self._diagnosed: list[list[DiagnosedRollout]] = []
+        self._adoption_tests = 0
+        self._removal_tests = 0
+
+    @property
+    def profile(self) -> Profile:
+        """The profile over all generations so far."""
+        return build_profile(self._diagnosed, self._original.candidate.id)
+
+    @property
+    def candidate(self) -> Candidate:
+        """The words in force."""
+        return self._arena.candidate
+
+    def generations(self) -> Iterator[Generation]:
+        """Generation after generation, until budget, patience or the number asked for run out."""
+        idle = 0
+        for index in range(self._config.generations):
+            generation = self._generation(index)
+            yield generation
+            idle = 0 if generation.accepted else idle + 1
+            if idle >= self._config.patience or generation.reason == "the budget is spent":
+                return
+
+    def _generation(self, index: int) -> Generation:
+        parent, spent = self._arena, self._ledger.spent
+        draft = _Draft([], [])
+        try:
+            self._watch.stage(f"generation {index}: rolling out train tasks")
+            self._roll_out_train(index)
+            profile = self.profile
+            draft.patches = self._proposer.patches(profile, parent.candidate)
+            self._watch.stage(f"generation {index}: screening {len(draft.patches)} proposals")
+            self._screen(draft)
+            self._adopt(draft)
+        except BudgetSpent:
+            draft.reason = "the budget is spent"
+        for patch in draft.patches:
+            self._proposer.remember(patch)
+        last = self._diagnosed[-1] if self._diagnosed else []
+        accepted = self.candidate.id != parent.candidate.id
+        generation = Generation(
+            index=index,
+            parent=parent.candidate.id,
+            candidate=self.candidate.id,
+            accepted=accepted,
+            reason=draft.reason,
+            patches=tuple(draft.patches),
+            gates=tuple(draft.gates),
+            failed=sum(d.reward is not None and d.reward < 1.0 for d in last),
+            profiled=len(last),
+            rollouts=self._ledger.spent - spent,
+        )
+        self._watch.generation(generation)
+        return generation
+
+    def _roll_out_train(self, index: int) -> None:
+        """Diagnose the next share of the train tasks under the words in force."""
+        tasks = list(self._template.tasks("train"))
+        random.Random(f"train/{self._template.name}").shuffle(tasks)
+        count = min(self._config.profile_tasks, len(tasks))
+        chosen = [tasks[(index * count + i) % len(tasks)] for i in range(count)]
+        rollouts = self._ledger.roll_out(self._arena, [Job(task) for task in chosen])
+        self._diagnosed.append(
+            [
+                diagnose_rollout(
+                    self._template, self._arena.gold, task, self._arena.candidate, rollout
+                )
+                for task, rollout in zip(chosen, rollouts, strict=True)
+            ]
+        )
+
+    def _screen(self, draft: _Draft) -> None:
+        """Try each patch alone on train tasks that call its tool; throw out what does clear harm.
+
+        A screen may not adopt. Its tasks are not chosen by how they went before: among tasks that
+        passed, any change of words that draws afresh would look harmful.
+        """
+        tasks = {task.id: task for task in self._template.tasks("train")}
+        base = {d.task: d.reward for d in self._diagnosed[-1] if d.reward is not None}
+        for place, patch in enumerate(draft.patches):
+            if patch.verdict == "refused":
+                continue
+            tool = self._template.renderer.slots[patch.slot].tool
+            chosen = [tasks[name] for name in base if tool is None or _calls(tasks[name], tool)]
+            chosen = chosen[: self._config.screen_scenarios]
+            arena = self._arena.under(self.candidate.with_texts({patch.slot: patch.after}))
+            made = self._ledger.roll_out(arena, [Job(task) for task in chosen])
+            gains = [r.reward - base[r.task] for r in made if r.reward is not None]
+            wins, losses = sum(g > 0 for g in gains), sum(g < 0 for g in gains)
+            update: dict[str, object] = {
+                "screened": round(sum(gains) / len(gains), 6) if gains else None
+            }
+            if losses >= wins + _HARM and losses > 2 * wins:
+                update |= {"verdict": "refused", "reason": "refused by the screen: it does harm"}
+            draft.patches[place] = patch.model_copy(update=update)
+
+    def _adopt(self, draft: _Draft) -> None:
+        """Gate the bundle of what is left; if it is refused, its halves, one after the other."""
+        bundle = [patch.slot for patch in draft.patches if patch.verdict != "refused"]
+        if not bundle:
+            draft.reason = "nothing to propose"
+            return
+        if self._gate(draft, bundle, "bundle"):
+            self._test_removals(draft, bundle)
+            return
+        if len(bundle) > 1:
+            middle = (len(bundle) + 1) // 2
+            for half in (bundle[:middle], bundle[middle:]):
+                if self._gate(draft, half, "half"):
+                    self._test_removals(draft, half)
+        if not any(patch.verdict == "accepted" for patch in draft.patches):
+            draft.reason = draft.gates[-1].reason
+
+    def _gate(self, draft: _Draft, slots: Sequence[str], kind: TestKind) -> bool:
+        """One adoption test; if it accepts, its patches are in force."""
+        self._watch.stage(f"gate: {kind} of {len(slots)} patches")
+        self._adoption_tests += 1
+        texts = {p.slot: p.after for p in draft.patches if p.slot in slots}
+        child = self._arena.under(self.candidate.with_texts(texts))
+        result = self._test(kind, self._adoption_tests, child, tuple(slots))
+        draft.gates.append(result)
+        accepted = result.verdict == "accepted"
+        support = "own evidence" if len(slots) == 1 else "bundle evidence"
+        for place, patch in enumerate(draft.patches):
+            if patch.slot in slots:
+                draft.patches[place] = patch.model_copy(
+                    update={
+                        "verdict": result.verdict,
+                        "reason": result.reason
+                        if accepted
+                        else f"{result.verdict}: {result.reason}",
+                        "support": support if accepted else None,
+                    }
+                )
+        if accepted:
+            self._arena = child
+        return accepted
+
+    def _test_removals(self, draft: _Draft, slots: Sequence[str]) -> None:
+        """Take each patch of an accepted bundle back, and see; no harmful line rides along."""
+        if len(slots) == 1:
+            return
+        for place, patch in enumerate(draft.patches):
+            if patch.slot not in slots:
+                continue
+            self._watch.stage(f"removal of {patch.slot}")
+            self._removal_tests += 1
+            without = self._arena.under(self.candidate.with_texts({patch.slot: patch.before}))
+            result = self._test("removal", self._removal_tests, without, (patch.slot,))
+            draft.gates.append(result)
+            if result.verdict == "accepted":
+                self._arena = without
+                update = {
+                    "verdict": "refused",
+                    "reason": "refused: removal is better",
+                    "support": None,
+                }
+                draft.patches[place] = patch.model_copy(update=update)
+            elif result.verdict == "refused":
+                draft.patches[place] = patch.model_copy(update={"support": "own evidence"})
+
+    def _test(self, kind: TestKind, k: int, child: Arena, slots: tuple[str, ...]) -> GateResult:
+        """A paired test on gate scenarios in random order; a spent budget leaves it undecided."""
+        test = PairedTest(self._config.gate, kind, k)
+        scenarios = list(self._scenarios(kind, k))
+        for start in range(0, len(scenarios), _CHUNK):
+            jobs = [[Job(task) for task in one] for one in scenarios[start : start + _CHUNK]]
+            flat = [job for one in jobs for job in one]
+            try:
+                before = self._ledger.roll_out(self._arena, flat)
+                after = self._ledger.roll_out(child, flat)
+            except BudgetSpent:
+                return test.result(slots, "the budget is spent")
+            for difference in scenario_differences(before, after).values():
+                test.add(difference)
+                if test.decided:
+                    return test.result(slots)
+        return test.result(slots)
+
+    def _scenarios(self, kind: TestKind, k: int) -> Iterator[list[Task]]:
+        """Gate scenarios: fresh ones for every test where they can be drawn, else shuffled."""
+        gate = self._config.gate
+        most = gate.removal_scenarios if kind == "removal" else gate.scenarios
+        if self._template.generated:
+            # Removal tests draw from the beginning of an endless sequence, adoption tests far on.
+            first = (k - 1) * most if kind == "removal" else _REMOVALS + (k - 1) * most
+            for index in range(first, first + most):
+                yield list(self._template.scenario("gate", index))
+            return
+        tasks = sorted(self._template.tasks("gate"), key=lambda task: task.scenario)
+        scenarios = [list(group) for _, group in groupby(tasks, key=lambda task: task.scenario)]
+        random.Random(f"gate/{self._template.name}/{kind}/{k}").shuffle(scenarios)
+        yield from scenarios[:most]
+
+
+def _calls(task: Task, tool: str) -> bool:
+    """Whether a perfect agent calls a tool in a task; without gold, it may."""
+    return any(
+        turn.gold is None or any(call.tool == tool for call in turn.gold) for turn in task.turns
+    )

@@ -1,0 +1,166 @@
+"""`run`: the rollouts of a policy on a split, in memory or in a run folder that resumes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from seal.envs import EnvironmentTemplate, load_environment
+from seal.errors import ConfigError
+from seal.models.protocol import Policy
+from seal.records import RunFolder
+from seal.rollout.agent import Arena
+from seal.rollout.batch import Job, RolloutSettings, roll_out_all
+from seal.rollout.scores import ScoreSummary, summarize
+from seal.types import Candidate, Rollout, Split, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What `run` rolls out, and how."""
+
+    split: Split | None = "train"
+    """None: all splits."""
+    limit: int | None = None
+    """Tasks at most, from the beginning of the split."""
+    samples: int = 1
+    """Rollouts of every task."""
+    rollouts: RolloutSettings = field(default_factory=RolloutSettings)
+    candidate: Candidate | None = None
+    """The words in force; None: the original words."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The rollouts of a run in the order of the tasks, and their score."""
+
+    rollouts: tuple[Rollout, ...]
+    summary: ScoreSummary
+    usage: Usage
+    quarantined: int
+    """Tasks that are left out because their gold fails or they cannot be solved."""
+    suspect: int
+    """Tasks that are in, although their gold is doubtful."""
+
+
+def run(
+    environment: str | Path | EnvironmentTemplate,
+    policy: Policy,
+    settings: RunSettings | None = None,
+    *,
+    out: Path | None = None,
+    fresh: bool = False,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> RunResult:
+    """Roll a policy out on the tasks of a split.
+
+    Args:
+        environment: A folder, a name, `name@SEED`, or a loaded template.
+        policy: What acts.
+        settings: What to roll out.
+        out: A run folder, created or resumed; None: nothing is written.
+        fresh: Start the run folder over.
+        progress: Is told the rollouts done and to do.
+
+    Raises:
+        ConfigError: There are no such tasks, or the run folder is of other settings.
+        ModelFailure: The policy's model fails from the start.
+    """
+    template = (
+        environment
+        if isinstance(environment, EnvironmentTemplate)
+        else load_environment(environment)
+    )
+    settings = settings or RunSettings()
+    jobs = _jobs(template, settings)
+    arena = Arena(template, settings.candidate)
+    if out is None:
+        done = _complete(arena, jobs, policy, settings, {}, lambda _: None, progress)
+        return result_of(template, settings, done)
+    folder = RunFolder(out)
+    with folder.opened(describe(arena, policy, settings), fresh=fresh):
+        folder.save_candidate(arena.candidate)
+        lines = folder.lines("rollouts", Rollout)
+        # A rollout that broke is made again; the one that went through comes later and counts.
+        known = {rollout.id: rollout for rollout in lines.read() if rollout.failure is None}
+        done = _complete(arena, jobs, policy, settings, known, lines.append, progress)
+        result = result_of(template, settings, done)
+        folder.finish(summary_json(result))
+    return result
+
+
+def _jobs(template: EnvironmentTemplate, settings: RunSettings) -> list[Job]:
+    tasks = template.tasks(settings.split)[: settings.limit]
+    if not tasks:
+        counts = {s: len(template.tasks(s)) for s in ("train", "gate", "validation", "test")}
+        raise ConfigError(
+            f"{template.name}: no tasks in split '{settings.split}'.\n"
+            f"Tasks by split: {', '.join(f'{s} {n}' for s, n in counts.items())}.\n"
+            "Choose one with --split, or all of them with --split all."
+        )
+    return [Job(task, sample) for task in tasks for sample in range(settings.samples)]
+
+
+def _complete(
+    arena: Arena,
+    jobs: Sequence[Job],
+    policy: Policy,
+    settings: RunSettings,
+    known: dict[str, Rollout],
+    keep: Callable[[Rollout], None],
+    progress: Callable[[int, int], None],
+) -> list[Rollout]:
+    """The rollouts of all jobs in their order, those that are known not made again."""
+    ids = [f"{job.task.id}#{job.sample}" for job in jobs]
+    todo = [job for name, job in zip(ids, jobs, strict=True) if name not in known]
+    progress(len(jobs) - len(todo), len(jobs))
+    for outcome in roll_out_all(arena, todo, policy, settings.rollouts):
+        keep(outcome.rollout)
+        known[outcome.rollout.id] = outcome.rollout
+        progress(sum(name in known for name in ids), len(jobs))
+    return [known[name] for name in ids]
+
+
+def describe(arena: Arena, policy: Policy, settings: RunSettings) -> dict[str, Any]:
+    """All that decides a run's records; what does not (workers, say) is left out."""
+    return {
+        "command": "run",
+        "environment": arena.template.name,
+        "folder": str(arena.template.folder),
+        "contract": arena.contract_hash,
+        "candidate": arena.candidate.id,
+        "policy": policy.name,
+        "policy_version": policy.version,
+        "split": settings.split or "all",
+        "limit": settings.limit,
+        "samples": settings.samples,
+        "seed": settings.rollouts.seed,
+        "sampling": settings.rollouts.sampling.model_dump(),
+    }
+
+
+def result_of(
+    template: EnvironmentTemplate, settings: RunSettings, rollouts: Sequence[Rollout]
+) -> RunResult:
+    """The result of finished rollouts."""
+    usage = sum((rollout.usage for rollout in rollouts), Usage())
+    quarantined = template.world.quarantined()
+    names = {task.id for task in template.tasks(settings.split)}
+    return RunResult(
+        rollouts=tuple(rollouts),
+        summary=summarize(rollouts),
+        usage=usage,
+        quarantined=sum(one.status == "broken" for one in quarantined),
+        suspect=sum(one.status == "suspect" and one.task in names for one in quarantined),
+    )
+
+
+def summary_json(result: RunResult) -> dict[str, Any]:
+    """The summary line of a run, as `--json` prints it."""
+    return {
+        **result.summary.model_dump(),
+        "unscored": result.summary.total - result.summary.scored,
+        "quarantined": result.quarantined,
+        "suspect": result.suspect,
+        "usage": result.usage.model_dump(),
+    }
