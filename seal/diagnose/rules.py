@@ -12,6 +12,7 @@ from seal.envs.template import EnvironmentTemplate
 from seal.envs.verify import (
     GoldReplays,
     Played,
+    idle,
     missing_answers,
     missing_outputs,
     replay,
@@ -129,6 +130,8 @@ class _Trace:
         lasting = self.template.world.verify_state == "every_turn" or all(map(self.diverged, turns))
         if self.task.turns[index].gold is not None:
             if self.diverged(index) and lasting:
+                return True
+            if idle(self.template, self.gold, self.played, index):
                 return True
             if missing_outputs(self.template, self.gold, self.played, index):
                 return True

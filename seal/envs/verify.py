@@ -209,16 +209,31 @@ def gold_calls(task: Task) -> list[list[ToolCall]]:
 def missing_outputs(
     template: EnvironmentTemplate, gold: Played, played: Played, turn: int
 ) -> list[Executed]:
-    """Gold's calls of a turn whose outputs the policy needed and had not obtained by then."""
+    """Gold's calls of a turn whose outputs the policy needed and had not obtained by then.
+
+    Where all outputs count they count as often as gold has them, as in BFCL's checker.
+    """
     had = Counter(
         done.output for one in played.turns[: turn + 1] for done in one.executed if not done.error
     )
-    needed = [
-        done
-        for done in gold.turns[turn].executed
-        if template.world.verify_outputs == "all" or not template.contract[done.tool].mutates
-    ]
-    return [done for done in needed if not had[done.output]]
+    if template.world.verify_outputs == "reads":
+        reads = [d for d in gold.turns[turn].executed if not template.contract[d.tool].mutates]
+        return [done for done in reads if not had[done.output]]
+    missing = []
+    for done in gold.turns[turn].executed:
+        had[done.output] -= 1
+        if had[done.output] < 0:
+            missing.append(done)
+    return missing
+
+
+def idle(template: EnvironmentTemplate, gold: Played, played: Played, turn: int) -> bool:
+    """Whether a turn without any call fails for that alone, whatever was done before.
+
+    So it is where the state must be right after every turn: BFCL's checker has this rule.
+    """
+    every_turn = template.world.verify_state == "every_turn"
+    return every_turn and bool(gold.turns[turn].executed) and not played.turns[turn].executed
 
 
 def missing_answers(task: Task, turn: int, answer: str) -> list[str]:
@@ -247,6 +262,8 @@ def verify(
             )
         if turn.gold is None:
             continue
+        if idle(template, gold, played, index):
+            checks.append(CheckResult(name=f"turn {index}", passed=False, found="no call"))
         if template.world.verify_state == "every_turn" or index == last:
             checks.append(_state_check(index, gold.turns[index].state, played.turns[index].state))
         for done in missing_outputs(template, gold, played, index):

@@ -9,24 +9,29 @@ from seal.types import Rollout, ToolCall, content_hash
 
 
 class GoldPolicy:
-    """Makes gold's calls, one a step, and answers with the texts that a turn asks for."""
+    """Makes gold's calls of a turn in one step, and answers with the texts that it asks for."""
 
     name = "gold"
     version = "gold"
 
     def act(self, given: PolicyInput) -> Reply:
-        """The next gold call of the turn, or its answer."""
+        """The gold calls of the turn, then its answer."""
         turn = given.task.turns[given.turn]
-        step = given.steps_taken
-        if step < len(turn.gold or ()):
-            call = (turn.gold or ())[step]
-            arguments = json.dumps(call.arguments, ensure_ascii=False)
-            return Reply(calls=(ToolCall(id=call_id(given), tool=call.tool, arguments=arguments),))
+        if turn.gold and given.steps_taken == 0:
+            calls = tuple(
+                ToolCall(
+                    id=f"{call_id(given)}-{i}",
+                    tool=call.tool,
+                    arguments=json.dumps(call.arguments, ensure_ascii=False),
+                )
+                for i, call in enumerate(turn.gold)
+            )
+            return Reply(calls=calls)
         return Reply(content=" ".join(turn.answer) or "Done.")
 
 
 def call_id(given: PolicyInput) -> str:
-    """An id that no other call of the rollout has."""
+    """The beginning of ids that no other step of the rollout has."""
     return f"call-{given.turn}-{given.steps_taken}"
 
 

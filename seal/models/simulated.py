@@ -10,6 +10,7 @@ do not are fresh draws.
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from seal.errors import ConfigError, did_you_mean
 from seal.models.gold import call_id
@@ -33,6 +34,8 @@ class Reader:
     slips: float
 
 
+LONG_RUN = 5
+"""Calls of one tool in a row that go out in one step."""
 READERS = {
     "novice": Reader(errs=0.35, slips=0.05),
     "expert": Reader(errs=0.15, slips=0.02),
@@ -59,23 +62,31 @@ class SimulatedPolicy:
         plan = turn.plan()
         slips = tuple(p.slip for p in plan if p.slip) + turn.dropped
         at, corrected = 0, False
-        for failed in turn.outcomes():
-            if not failed:
-                at += 1
-                continue
-            fix = None if corrected else turn.correction(plan[at])
-            if fix is None:
-                return Reply("I could not do that.")
-            plan[at : at + 1] = fix
-            corrected = True
+        for results in turn.results():
+            fixes: list[Planned] = []
+            for call, result in zip(plan[at:], results, strict=False):
+                if result.failed:
+                    fix = None if corrected else turn.correction(call, result.content)
+                    if fix is None:
+                        return Reply("I could not do that.")
+                    fixes += fix
+                    corrected = True
+            at += len(results)
+            plan[at:at] = fixes
         logged = slips if given.steps_taken == 0 else ()
         if at >= len(plan):
             return Reply(turn.answer(), slips=logged)
-        call = plan[at]
-        return Reply(
-            calls=(ToolCall(id=call_id(given), tool=call.tool, arguments=call.text()),),
-            slips=logged,
+        calls = tuple(
+            ToolCall(id=f"{call_id(given)}-{i}", tool=call.tool, arguments=call.text())
+            for i, call in enumerate(_together(plan[at:]))
         )
+        return Reply(calls=calls, slips=logged)
+
+
+def _together(plan: Sequence[Planned]) -> Sequence[Planned]:
+    """The calls of the next step: one, or a long run of the same tool, as models make it."""
+    run = list(takewhile(lambda call: call.tool == plan[0].tool, plan))
+    return run if len(run) >= LONG_RUN else plan[:1]
 
 
 @dataclass
@@ -194,30 +205,32 @@ class _Reading:
         own = any(states(rule, text) for text in texts)
         return own or says_value(call.arguments[argument], texts)
 
-    def outcomes(self) -> Iterator[bool]:
-        """Whether each call of this turn failed, in order."""
-        return (m.failed for m in self.given.turn_messages() if m.role == "tool")
+    def results(self) -> Iterator[list[Message]]:
+        """The answers to the calls of each step of this turn so far."""
+        steps: list[list[Message]] = []
+        for message in self.given.turn_messages():
+            if message.role == "assistant":
+                steps.append([])
+            elif message.role == "tool":
+                steps[-1].append(message)
+        return iter(steps)
 
-    def correction(self, failed: Planned) -> list[Planned] | None:
+    def correction(self, failed: Planned, message: str) -> list[Planned] | None:
         """What the reader does about an error whose message says how; None: it gives up."""
-        message = self.given.turn_messages()[-1].content
-        said = [m.content for m in self.given.turn_messages() if m.role == "tool" and m.failed]
         if failed.gold is None:
             return None
-        learnt = [name for name in failed.wrong if self._knows(failed.gold, name, said)]
+        learnt = [name for name in failed.wrong if self._knows(failed.gold, name, [message])]
         if learnt:
             arguments = {**failed.arguments, **{n: failed.gold.arguments[n] for n in learnt}}
             wrong = tuple(name for name in failed.wrong if name not in learnt)
             return [replace(failed, arguments=arguments, wrong=wrong, slip=None, raw=None)]
         if failed.slip and failed.mends(message):
             return [Planned(failed.gold.tool, dict(failed.gold.arguments), gold=failed.gold)]
-        return self._prerequisite(failed, failed.gold, said)
+        return self._prerequisite(failed, failed.gold, message)
 
-    def _prerequisite(
-        self, failed: Planned, gold: GoldCall, said: Sequence[str]
-    ) -> list[Planned] | None:
+    def _prerequisite(self, failed: Planned, gold: GoldCall, message: str) -> list[Planned] | None:
         wanted = self.given.contracts[gold.tool].rule.requires
-        if wanted is None or not any(stands_in(wanted, text) for text in said):
+        if wanted is None or not stands_in(wanted, message):
             return None
         for index, call in enumerate(self._task_turn.gold or ()):
             if call.tool == wanted:
