@@ -13,6 +13,7 @@ from seal.evolve.lineage import Generation, changed_slots
 from seal.evolve.offline import OfflineRewriter
 from seal.evolve.search import Search, Watch
 from seal.models.protocol import Policy
+from seal.models.registry import open_policy
 from seal.records import RunFolder, write_json
 from seal.rollout.agent import Arena
 from seal.rollout.batch import Job, RolloutSettings
@@ -67,7 +68,7 @@ class _Silent:
 
 def evolve(
     environment: str | Path | EnvironmentTemplate,
-    policy: Policy,
+    policy: Policy | str,
     *,
     rewriter: Rewriter | None = None,
     config: EvolveConfig | None = None,
@@ -78,7 +79,7 @@ def evolve(
 
     Args:
         environment: A folder, a name, `name@SEED`, or a loaded template.
-        policy: What acts.
+        policy: What acts, or its name as after `-m`.
         rewriter: What proposes; the offline rewriter by default.
         config: Generations, budget, gate.
         options: Seed, workers, run folder.
@@ -95,6 +96,7 @@ def evolve(
     )
     config, options = config or EvolveConfig(), options or EvolveOptions()
     rewriter, watch = rewriter or OfflineRewriter(), watch or _Silent()
+    policy = open_policy(policy) if isinstance(policy, str) else policy
     arena = Arena(template)
     if options.out is None:
         return _evolve(arena, policy, rewriter, config, options, watch)

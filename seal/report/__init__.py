@@ -1,1 +1,1 @@
-"""."""
+"""Results as people read them: comparisons and the HTML report."""

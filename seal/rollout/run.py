@@ -8,6 +8,7 @@ from typing import Any
 from seal.envs import EnvironmentTemplate, load_environment
 from seal.errors import ConfigError
 from seal.models.protocol import Policy
+from seal.models.registry import open_policy
 from seal.records import RunFolder
 from seal.rollout.agent import Arena
 from seal.rollout.batch import Job, RolloutSettings, roll_out_all
@@ -45,7 +46,7 @@ class RunResult:
 
 def run(
     environment: str | Path | EnvironmentTemplate,
-    policy: Policy,
+    policy: Policy | str,
     settings: RunSettings | None = None,
     *,
     out: Path | None = None,
@@ -56,7 +57,7 @@ def run(
 
     Args:
         environment: A folder, a name, `name@SEED`, or a loaded template.
-        policy: What acts.
+        policy: What acts, or its name as after `-m`.
         settings: What to roll out.
         out: A run folder, created or resumed; None: nothing is written.
         fresh: Start the run folder over.
@@ -72,6 +73,7 @@ def run(
         else load_environment(environment)
     )
     settings = settings or RunSettings()
+    policy = open_policy(policy) if isinstance(policy, str) else policy
     jobs = _jobs(template, settings)
     arena = Arena(template, settings.candidate)
     if out is None:
