@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import typer
 
-from seal.cli import environments, options
+from seal.cli import environments, evolution, options, runs
 from seal.errors import SealError
 
 app = typer.Typer(
@@ -29,6 +29,13 @@ def seal(version: options.Version = False, debug: options.Debug = False) -> None
 
 app.command("check")(environments.check)
 app.command("show")(environments.show)
+app.command("run")(runs.run)
+app.command("diagnose")(runs.diagnose)
+app.command("compare")(runs.compare)
+app.command("evolve")(evolution.evolve)
+app.command("log")(evolution.log)
+app.command("diff")(evolution.diff)
+app.command("promote")(evolution.promote)
 app.command("fetch")(environments.fetch)
 
 

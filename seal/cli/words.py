@@ -28,7 +28,7 @@ def show_environment(
     Raises:
         ConfigError: There is no such task, candidate or kind of error.
     """
-    candidate = _candidate(template, candidate_name)
+    candidate = chosen_candidate(template, candidate_name)
     task = _task(template, task_id) if task_id else None
     kind = _kind(error) if error else None
     if as_json:
@@ -59,7 +59,7 @@ def _changed(template: EnvironmentTemplate, candidate: Candidate) -> list[str]:
     return [slot for slot in original if candidate.texts.get(slot, "") != original[slot]]
 
 
-def _candidate(template: EnvironmentTemplate, name: str | None) -> Candidate:
+def chosen_candidate(template: EnvironmentTemplate, name: str | None) -> Candidate:
     """A candidate file, or `RUN/ID`; the original words by default.
 
     Raises:

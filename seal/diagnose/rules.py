@@ -175,11 +175,10 @@ class _Labeller:
 
     def against_gold(self, matches: Sequence[Match]) -> Iterator[Diagnosis]:
         """A turn in which gold makes calls."""
-        stood = [m.attempt for m in matches if m.attempt and not m.satisfied]
         causes = list(self._causes(matches)) if self.deviates else []
         yield from causes
-        others = [a for a in self.attempts if not (self.deviates and a in stood)]
-        yield from self.errors(others)
+        told = {cause.call_id for cause in causes}
+        yield from self.errors([a for a in self.attempts if a.call.id not in told])
         yield from self.recovery_failures()
         if self.deviates and not causes:
             if self.trace.diverged(self.index - 1) and all(m.exact for m in matches):

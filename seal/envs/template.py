@@ -19,6 +19,7 @@ from seal.envs.contract import Contract, contract_of
 from seal.envs.environment import Conventions, Environment
 from seal.envs.render import Renderer
 from seal.errors import EnvironmentFailure, TemplateError, blame, did_you_mean
+from seal.records import to_toml
 from seal.types import (
     SPLITS,
     Candidate,
@@ -49,7 +50,7 @@ class Manifest(Record):
     """Character budget of each slot kind."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EnvironmentTemplate:
     """One environment under one convention seed; use `seal.load_environment` to get one."""
 
@@ -246,6 +247,16 @@ def _seed_texts(path: Path, renderer: Renderer) -> dict[str, str]:
             raise TemplateError("\n".join(f"{path}: {problem}" for problem in problems))
         texts |= seeds
     return texts
+
+
+def seed_texts_toml(candidate: Candidate) -> str:
+    """A `slots.toml` that makes a candidate's texts the author's own."""
+    tables: dict[str, dict[str, str]] = {}
+    for slot, text in sorted(candidate.texts.items()):
+        owner, _, rest = slot.partition(".")
+        if text:
+            tables.setdefault(owner, {})[rest] = text
+    return "# The author's own slot texts (candidate 0).\n" + to_toml(dict(tables))
 
 
 def _flatten(table: dict[str, Any], prefix: str) -> Iterator[tuple[str, str]]:

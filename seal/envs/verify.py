@@ -5,6 +5,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from pydantic import JsonValue
@@ -300,6 +301,7 @@ def _short(value: object, length: int = 160) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
+@lru_cache(maxsize=16)
 def environment_hash(template: EnvironmentTemplate) -> str:
     """The contract hash: tools, rules, tasks, verifier code, and the outputs of gold replays."""
     gold = GoldReplays(template, keep=0)

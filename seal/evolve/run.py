@@ -21,6 +21,9 @@ from seal.rollout.scores import PairedSummary, ScoreSummary, paired, summarize
 from seal.soundness.facts import collect_facts
 from seal.types import Candidate, Record, Usage
 
+_NOT_DECISIVE = ("retries", "timeout_s", "cassette")
+"""Settings of a model with another value of which a run may be resumed."""
+
 
 class Evolution(Record):
     """What an evolve run found."""
@@ -185,7 +188,10 @@ def describe(
         "rewriter": rewriter.name,
         "seed": options.rollouts.seed,
         "sampling": options.rollouts.sampling.model_dump(),
-        "config": config.model_dump(exclude_none=True),
+        "config": config.model_dump(exclude={"dollars", "model", "rewriter"}),
+        "rewriter_sampling": {
+            key: value for key, value in config.rewriter if key not in _NOT_DECISIVE
+        },
     }
 
 

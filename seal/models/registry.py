@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from seal.config import ModelConfig
 from seal.errors import ConfigError
+from seal.models.budget import Budget
 from seal.models.gold import GoldPolicy, ReplayPolicy
 from seal.models.protocol import Policy
 from seal.models.simulated import SimulatedPolicy
@@ -17,7 +18,7 @@ def open_policy(
     *,
     base_url: str | None = None,
     config: ModelConfig | None = None,
-    dollars: float | None = None,
+    budget: Budget | None = None,
     replayed: Callable[[str], Iterable[Rollout]] | None = None,
 ) -> Policy:
     """The policy of a name.
@@ -26,7 +27,7 @@ def open_policy(
         name: `gold`, `replay:RUN`, `sim:READER` or a litellm name.
         base_url: The server of an OpenAI-compatible model.
         config: How a model is called.
-        dollars: Money it may spend; None: no limit.
+        budget: The money it may spend, shared with others; None: no limit.
         replayed: Reads the rollouts of a run folder, for `replay:`.
 
     Raises:
@@ -44,4 +45,4 @@ def open_policy(
         raise ConfigError(f"-m {name}: no such model.\nModels: {FORMS}.")
     from seal.models.litellm import open_litellm_policy
 
-    return open_litellm_policy(name, base_url, config or ModelConfig(), dollars)
+    return open_litellm_policy(name, base_url, config or ModelConfig(), budget)

@@ -20,6 +20,7 @@ from seal.envs.verify import (
     visible_tools,
 )
 from seal.errors import EnvironmentFailure, ModelFailure
+from seal.models.budget import BudgetReached
 from seal.models.protocol import Message, Policy, PolicyInput, Reply
 from seal.types import (
     CallError,
@@ -90,6 +91,9 @@ def roll_out(
 
     A failure of the environment or of the model is recorded with the turns so far, and leaves the
     rollout unscored; it is never a score of zero.
+
+    Raises:
+        BudgetReached: The money is spent; there is no rollout then.
     """
     started = time.perf_counter()
     dialogue = _Dialogue(arena, task, [Message("system", arena.prompt)])
@@ -103,6 +107,8 @@ def roll_out(
         played = Played(tuple(dialogue.played), world)
         answers = [turn.steps[-1].content if turn.steps else "" for turn in dialogue.turns]
         score = verify(arena.template, task, gold, played, answers)
+    except BudgetReached:
+        raise
     except (EnvironmentFailure, ModelFailure) as cause:
         failure = f"{type(cause).__name__}: {cause}"
     rollout = Rollout(

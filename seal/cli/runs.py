@@ -1,0 +1,368 @@
+"""`seal run`, `seal diagnose`, `seal compare`, and what `seal show` says of a run."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seal.cli import options
+from seal.cli.console import note, print_json_line, print_line, print_table, progress
+
+if TYPE_CHECKING:
+    from seal.config import ModelConfig
+    from seal.diagnose import Profile
+    from seal.models.budget import Budget
+    from seal.models.protocol import Policy
+    from seal.rollout.run import RunResult
+    from seal.types import DiagnosedRollout, Diagnosis, Rollout, Turn, Usage
+
+_ROWS = 15
+"""Profile rows that are printed; `--all` prints the rest."""
+
+
+def run(
+    env: options.Env,
+    model: options.Model,
+    base_url: options.BaseUrl = None,
+    split: options.Split = options.SplitName.TRAIN,
+    limit: options.Limit = None,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, metavar="N", help="Rollouts of every task.")
+    ] = 1,
+    candidate: Annotated[
+        str | None,
+        typer.Option("--candidate", metavar="FILE|RUN/ID", help="The words in force."),
+    ] = None,
+    jobs: options.Jobs = 4,
+    seed: options.Seed = 0,
+    out: options.Out = None,
+    config: options.Config = None,
+    settings: options.Set = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    fresh: options.Fresh = False,
+) -> None:
+    """Roll a policy out on the tasks of a split; the same command again resumes."""
+    from seal.cli.words import chosen_candidate
+    from seal.config import RunConfig, load_config
+    from seal.envs.registry import load_environment
+    from seal.models.budget import Budget
+    from seal.records import default_folder
+    from seal.rollout.agent import Arena
+    from seal.rollout.batch import RolloutSettings
+    from seal.rollout.run import RunSettings, describe
+    from seal.rollout.run import run as roll_out
+    from seal.types import Sampling
+
+    chosen = load_config(RunConfig, config, settings or [])
+    template = load_environment(env)
+    budget = Budget(chosen.dollars)
+    policy = policy_of(model, base_url, chosen.model, budget)
+    words = chosen_candidate(template, candidate)
+    sampling = Sampling(temperature=chosen.model.temperature, max_tokens=chosen.model.max_tokens)
+    wanted = RunSettings(
+        split=split.chosen,
+        limit=limit,
+        samples=samples,
+        rollouts=RolloutSettings(seed=seed, sampling=sampling, workers=workers_for(policy, jobs)),
+        candidate=words,
+    )
+    details = describe(Arena(template, words), policy, wanted)
+    folder = out or default_folder("run", template.name, details)
+    note_budget(policy, budget, quiet=quiet)
+    with progress(f"rolling out {policy.name} on {template.name}", quiet=quiet) as advance:
+        result = roll_out(
+            template, policy, wanted, out=folder, fresh=fresh, progress=_counter(advance)
+        )
+    print_run(result, policy.name, folder, as_json=json)
+    note_spend(result.usage, quiet=quiet)
+    if result.summary.score is None:
+        raise typer.Exit(3)
+
+
+def policy_of(
+    model: str, base_url: str | None, config: "ModelConfig", budget: "Budget"
+) -> "Policy":
+    """The policy that `-m` names."""
+    from seal.diagnose.run import read_rollouts
+    from seal.models.registry import open_policy
+    from seal.records import RunFolder
+
+    def replayed(path: str) -> "list[Rollout]":
+        folder = RunFolder(Path(path))
+        folder.settings()
+        return read_rollouts(folder)
+
+    return open_policy(model, base_url=base_url, config=config, budget=budget, replayed=replayed)
+
+
+def workers_for(policy: "Policy", jobs: int) -> int:
+    """Threads help where a policy waits for a server; the others compute."""
+    return jobs if "/" in policy.name and not policy.name.startswith("replay:") else 1
+
+
+def note_budget(policy: "Policy", budget: "Budget", *, quiet: bool) -> None:
+    """Say what may be spent, before anything is."""
+    if "/" in policy.name and not policy.name.startswith("replay:"):
+        limit = "no limit" if budget.dollars is None else f"at most ${budget.dollars:.2f}"
+        note(f"{policy.name}: {limit}; set one with --set dollars=AMOUNT", quiet=quiet)
+
+
+def note_spend(usage: "Usage", *, quiet: bool) -> None:
+    """Say what was spent, last."""
+    if usage.calls:
+        note(
+            f"spent: ${usage.dollars:.4f}, {usage.calls} calls, "
+            f"{usage.prompt_tokens} + {usage.completion_tokens} tokens",
+            quiet=quiet,
+        )
+
+
+def _counter(advance: Callable[[int], None]) -> Callable[[int, int], None]:
+    """From rollouts done so far to rollouts newly done; those of an earlier process are none."""
+    last: list[int] = []
+
+    def count(done: int, _total: int) -> None:
+        if last:
+            advance(done - last[0])
+        last[:] = [done]
+
+    return count
+
+
+def label(policy: str) -> str:
+    """A policy's name; simulated ones are always labelled so."""
+    return f"{policy} (simulated)" if policy.startswith("sim:") else policy
+
+
+def print_run(result: "RunResult", policy: str, folder: Path, *, as_json: bool) -> None:
+    """The score of a run."""
+    from seal.rollout.run import summary_json
+
+    if as_json:
+        for rollout in result.rollouts:
+            print_json_line(_line(rollout))
+        print_json_line({**summary_json(result), "policy": policy, "run": str(folder)})
+        return
+    summary = result.summary
+    counts = {r.group: 0 for r in result.rollouts}
+    for rollout in result.rollouts:
+        counts[rollout.group] += rollout.reward is not None
+    rows = [[name, counts[name], f"{score:.3f}"] for name, score in summary.groups.items()]
+    print_line(f"{result.rollouts[0].environment}  {label(policy)}")
+    print_table(["group", "scored", "score"], rows, right=["scored", "score"])
+    print_line(score_line(summary.score, summary.low, summary.high))
+    print_line(f"{summary.scored} of {summary.total} scored{_unscored(result)}{_apart(result)}")
+    print_line(f"run folder: {folder}")
+
+
+def score_line(score: float | None, low: float | None, high: float | None) -> str:
+    """A score with its interval."""
+    if score is None or low is None or high is None:
+        return "score: none, nothing was scored"
+    return f"score {score:.3f}, 95% interval {low:.3f} to {high:.3f} by scenario"
+
+
+def _unscored(result: "RunResult") -> str:
+    summary = result.summary
+    if summary.scored == summary.total or summary.bound is None:
+        return ""
+    first = next(r.failure for r in result.rollouts if r.failure)
+    why = str(first).splitlines()[0]
+    return f"; with the unscored counted as failures {summary.bound:.3f}; the first: {why}"
+
+
+def _apart(result: "RunResult") -> str:
+    """Tasks that are left out, and those that are in with a doubt."""
+    parts = []
+    if result.quarantined:
+        parts.append(f"{result.quarantined} quarantined tasks left out")
+    if result.suspect:
+        parts.append(f"{result.suspect} with doubtful gold among them")
+    return "".join(f"; {part}" for part in parts)
+
+
+def _line(rollout: "Rollout") -> dict[str, Any]:
+    return {
+        "rollout": rollout.id,
+        "task": rollout.task,
+        "scenario": rollout.scenario,
+        "group": rollout.group,
+        "reward": rollout.reward,
+        "failure": rollout.failure,
+    }
+
+
+def diagnose(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    every: Annotated[bool, typer.Option("--all", help="All rows, not the largest only.")] = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """What went wrong in a run, by tool, argument, kind and slot."""
+    from seal.diagnose.run import diagnose as find
+
+    with progress("diagnosing", quiet=quiet) as advance:
+        found = find(run, _counter(advance))
+    summary = {
+        "rollouts": found.profile.rollouts,
+        "failed": found.profile.failed,
+        "unscorable": len(found.diagnosed) - found.profile.rollouts,
+        "run": str(run),
+    }
+    if json:
+        for row in found.profile.rows:
+            print_json_line(row)
+        print_json_line(summary)
+        return
+    print_profile(found.profile, every=every)
+    print_line(f"{found.profile.failed} of {found.profile.rollouts} rollouts failed")
+    if found.profile.failed:
+        example = next(d.rollout for d in found.diagnosed if d.fault)
+        print_line(f"Look at one with: seal show {run} --task {example.split('#')[0]}")
+
+
+def print_profile(profile: "Profile", *, every: bool) -> None:
+    """The profile, largest preventable loss first."""
+    rows = [row for row in profile.rows if every or row.faults > 0]
+    shown = rows if every else rows[:_ROWS]
+    print_table(
+        ["loss", "faults", "where", "kind", "recovered", "slot", "examples"],
+        [
+            [
+                f"{row.share:.1%}",
+                f"{row.faults:g}",
+                ".".join(part for part in (row.tool, row.argument) if part) or "-",
+                row.kind.value,
+                "-" if row.recovery_rate is None else f"{row.recovery_rate:.0%}",
+                row.slots[0] if row.slots else "-",
+                " ".join(row.examples),
+            ]
+            for row in shown
+        ],
+        right=["loss", "faults", "recovered"],
+    )
+    if len(rows) > len(shown):
+        print_line(f"... and {len(rows) - len(shown)} rows more; see them with --all")
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    second: Annotated[Path, typer.Argument(metavar="RUN", help="Another, of the same tasks.")],
+    json: options.Json = False,
+) -> None:
+    """The paired difference of two runs, second minus first; exit 1 if it is not above zero."""
+    from seal.report.compare import compare as difference
+
+    found = difference(first, second)
+    if json:
+        print_json_line(found)
+    else:
+        print_table(
+            ["run", "score"],
+            [[first, f"{found.first:.3f}"], [second, f"{found.second:.3f}"]],
+            right=["score"],
+        )
+        print_line(difference_line(found.effect, found.low, found.high, found.pairs))
+        if found.unscored:
+            print_line(f"{found.unscored} scenarios left out: unscored on one side")
+    raise typer.Exit(0 if found.low > 0 else 1)
+
+
+def difference_line(effect: float, low: float, high: float, pairs: int) -> str:
+    """A paired difference with its interval."""
+    return f"difference {effect:+.3f}, 95% interval {low:+.3f} to {high:+.3f}, {pairs} scenarios"
+
+
+def show_run(path: Path, *, task: str | None, as_json: bool) -> None:
+    """The rollouts of a run; with a task, its rollouts turn by turn with their labels.
+
+    Raises:
+        ConfigError: The run has no rollout of this task.
+    """
+    from seal.diagnose.run import diagnose as find
+    from seal.diagnose.run import read_rollouts
+    from seal.errors import ConfigError, did_you_mean
+    from seal.records import RunFolder
+
+    rollouts = read_rollouts(RunFolder(path))
+    if task is None:
+        _print_rollouts(rollouts, path, as_json=as_json)
+        return
+    chosen = [rollout for rollout in rollouts if rollout.task == task]
+    if not chosen:
+        raise ConfigError(
+            f"{path}: no rollout of task '{task}'.\n"
+            f"List them with: seal show {path}{did_you_mean(task, {r.task for r in rollouts})}"
+        )
+    labels = {(d.candidate, d.rollout): d for d in find(path).diagnosed}
+    for rollout in chosen:
+        diagnosed = labels.get((rollout.candidate, rollout.id))
+        if as_json:
+            found = diagnosed.model_dump(mode="json") if diagnosed else None
+            print_json_line({**rollout.model_dump(mode="json"), "diagnosed": found})
+            continue
+        for line in rollout_lines(rollout, diagnosed):
+            print_line(line)
+
+
+def _print_rollouts(rollouts: "list[Rollout]", path: Path, *, as_json: bool) -> None:
+    if as_json:
+        for rollout in rollouts:
+            print_json_line(_line(rollout))
+        return
+    rows = [
+        [r.id, r.group, r.candidate, "unscored" if r.reward is None else f"{r.reward:g}"]
+        for r in rollouts
+    ]
+    print_table(["rollout", "group", "candidate", "reward"], rows, right=["reward"])
+    print_line(f"Show one with: seal show {path} --task TASK")
+
+
+def rollout_lines(rollout: "Rollout", diagnosed: "DiagnosedRollout | None") -> Iterator[str]:
+    """A rollout turn by turn, each label beside the turn it belongs to."""
+    reward = "unscored" if rollout.reward is None else f"reward {rollout.reward:g}"
+    yield f"{rollout.id}  {label(rollout.policy)}  candidate {rollout.candidate}  {reward}"
+    if rollout.failure:
+        yield f"  broke: {rollout.failure}"
+    for index, turn in enumerate(rollout.turns):
+        yield f"  turn {index}  user: {turn.user}"
+        yield from _turn_lines(turn)
+        for diagnosis in diagnosed.diagnoses if diagnosed else ():
+            if diagnosis.turn == index:
+                fault = diagnosed is not None and diagnosis == diagnosed.fault
+                yield f"    {'>>' if fault else '--'} {diagnosis_text(diagnosis)}"
+    for check in rollout.score.checks:
+        if not check.passed:
+            yield f"  check failed: {check.name}"
+            yield f"    expected {check.expected or 'it to hold'}"
+            yield f"    found    {check.found or 'that it does not'}"
+
+
+def _turn_lines(turn: "Turn") -> Iterator[str]:
+    for step in turn.steps:
+        if step.content:
+            yield f"    agent: {step.content}"
+        for call, result in zip(step.calls, step.results, strict=True):
+            yield f"    {call.tool}{call.arguments}"
+            yield f"      {'failed: ' if result.error else ''}{result.content}"
+    if turn.stop != "answered":
+        yield f"    stopped: {turn.stop}"
+
+
+def diagnosis_text(diagnosis: "Diagnosis") -> str:
+    """One diagnosis in a line."""
+    where = ".".join(part for part in (diagnosis.tool, diagnosis.argument) if part)
+    parts = [f"{diagnosis.kind.value}{f' {where}' if where else ''}"]
+    if diagnosis.code:
+        parts.append(f"({diagnosis.code})")
+    if diagnosis.expected:
+        parts.append(f"expected {diagnosis.expected}")
+    if diagnosis.found:
+        parts.append(f"found {diagnosis.found}")
+    if diagnosis.recovered:
+        parts.append("recovered")
+    if diagnosis.slot and diagnosis.kind.blames:
+        parts.append(f"[{diagnosis.slot}]")
+    return "  ".join(parts)
