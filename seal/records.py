@@ -184,14 +184,14 @@ class RunFolder:
     def candidate(self, candidate_id: str) -> Candidate:
         """The candidate of this id, or of the one id that starts so."""
         folder = self.path / "candidates"
-        found = sorted(folder.glob(f"{candidate_id}*.json"))
+        known = sorted(path.stem for path in folder.glob("*.json"))
+        found = [name for name in known if name.startswith(candidate_id)]
         if len(found) != 1 or not candidate_id:
-            known = ", ".join(sorted(p.stem for p in folder.glob("*.json"))) or "none"
             raise ConfigError(
                 f"{self.path}: {'no' if not found else 'more than one'} candidate "
-                f"'{candidate_id}'.\nCandidates here: {known}."
+                f"'{candidate_id}'.\nCandidates here: {', '.join(known) or 'none'}."
             )
-        return read_candidate(found[0])
+        return read_candidate(folder / f"{found[0]}.json")
 
     @contextmanager
     def opened(self, settings: dict[str, Any], *, fresh: bool = False) -> Iterator[None]:
@@ -221,6 +221,8 @@ class RunFolder:
             write_text(self.settings_path, to_toml({"seal": SCHEMA, **settings}))
             return
         found = self.settings()
+        # As a TOML file would give them back: without what is None, and lists for tuples.
+        settings = tomllib.loads(to_toml(settings))
         differs = sorted(
             key for key in found.keys() | settings.keys() if found.get(key) != settings.get(key)
         )
@@ -253,7 +255,7 @@ def read_candidate(path: Path) -> Candidate:
         _check_schema(path, content.pop("seal", None))
         content.pop("id", None)
         return Candidate.model_validate(content)
-    except (OSError, ValueError, AttributeError) as cause:
+    except (OSError, ValueError, TypeError, AttributeError) as cause:
         raise ConfigError(f"{path}: no candidate can be read here ({cause}).") from cause
 
 
@@ -277,13 +279,17 @@ def to_toml(table: dict[str, Any], prefix: str = "") -> str:
 
 def _toml_key(key: str) -> str:
     bare = key.replace("_", "").replace("-", "")
-    return key if bare.isascii() and bare.isalnum() else json.dumps(key, ensure_ascii=False)
+    return key if bare.isascii() and bare.isalnum() else _toml_text(key)
+
+
+def _toml_text(text: str) -> str:
+    # JSON's escapes are TOML's, but for DEL, which TOML wants escaped.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _toml_value(value: object) -> str:
     if isinstance(value, str):
-        # JSON's escapes are TOML's, but for DEL, which TOML wants escaped.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return _toml_text(value)
     if isinstance(value, Sequence):
         return f"[{', '.join(_toml_value(item) for item in value)}]"
     if isinstance(value, bool):
