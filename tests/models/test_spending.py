@@ -7,6 +7,7 @@ import pytest
 from seal.errors import ModelFailure
 from seal.models.budget import Budget, BudgetReached
 from seal.models.litellm import LanguageModel
+from seal.types import Sampling
 from tests.models.test_litellm import SAID, client, needs_litellm
 from tests.openai_server import openai_server, serving
 
