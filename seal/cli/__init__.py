@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import typer
 
-from seal.cli import environments, evolution, options, runs
+from seal.cli import environments, evolution, options, report, runs
 from seal.errors import SealError
 
 app = typer.Typer(
@@ -36,6 +36,7 @@ app.command("evolve")(evolution.evolve)
 app.command("log")(evolution.log)
 app.command("diff")(evolution.diff)
 app.command("promote")(evolution.promote)
+app.command("report")(report.report)
 app.command("fetch")(environments.fetch)
 
 

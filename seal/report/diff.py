@@ -31,7 +31,9 @@ def change(before: str, after: str) -> Change:
     Piece(text='red ', changed=True)
     """
     old, new = _words(before), _words(after)
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    # Words are compared without their spaces, so that a text that goes on keeps its last word.
+    a, b = ([word.strip() for word in words] for words in (old, new))
+    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
     if matcher.ratio() < _ALIKE:
         return Change(_whole(before), _whole(after))
     removed: list[Piece] = []

@@ -1,0 +1,83 @@
+"""`report`: a run folder as one HTML file that needs nothing else and runs nothing.
+
+All text in it (words, what tools and models said, evolved text) is untrusted. It enters the
+template as values and is escaped there, and the page forbids itself scripts and whatever lies
+outside of it.
+"""
+
+import unicodedata
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from seal.errors import ConfigError
+from seal.records import RunFolder, write_text
+from seal.report import wording
+from seal.report.evolve_story import EvolveStory, evolve_story
+from seal.report.run_story import RunStory, run_story
+
+_TEMPLATES = Path(__file__).resolve().parent
+
+
+def write_report(run: Path, out: Path | None = None) -> Path:
+    """Write the report of a `seal run` or `seal evolve` folder, `report.html` in it by default.
+
+    The page is the same whenever it is made: it holds no date and no path of this machine.
+
+    Raises:
+        ConfigError: There is no such run, nothing in it yet, or a record cannot be read.
+        StorageFailure: The page could not be written.
+    """
+    page = render(story_of(RunFolder(run)))
+    path = out or run / "report.html"
+    write_text(path, page)
+    return path
+
+
+def story_of(folder: RunFolder) -> RunStory | EvolveStory:
+    """What a run folder has to tell."""
+    command = folder.settings().get("command")
+    if command == "run":
+        return run_story(folder)
+    if command == "evolve":
+        return evolve_story(folder)
+    raise ConfigError(
+        f"{folder.path}: made by `seal {command}`, which has no report.\n"
+        "Reports are made of folders that `seal run` or `seal evolve` wrote."
+    )
+
+
+def render(story: RunStory | EvolveStory) -> str:
+    """The page."""
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_legible,
+    )
+    environment.filters |= {
+        "figure": wording.figure,
+        "signed": wording.signed,
+        "percent": wording.percent,
+        "amount": wording.amount,
+        "money": wording.money,
+        "clipped": wording.clipped,
+        "meaning": wording.MEANING.__getitem__,
+    }
+    name = "run" if isinstance(story, RunStory) else "evolve"
+    return environment.get_template(f"{name}.html.jinja").render(story=story)
+
+
+def _legible(value: object) -> object:
+    """Spell out control and direction marks, which could show a text other than it is."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    return "".join(
+        f"\\u{ord(char):04x}"
+        if unicodedata.category(char) in ("Cc", "Cf", "Cs") and char not in "\n\t"
+        else char
+        for char in value
+    )
