@@ -80,25 +80,27 @@ def load_config(kind: type[C], file: Path | None, sets: list[str]) -> C:
             values = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as cause:
             raise ConfigError(f"{file}: no settings can be read here ({cause}).") from cause
-    for item in sets:
-        _set(values, item)
-    problems = _unknown_keys(kind, values, "")
-    if problems:
-        raise ConfigError("\n".join(problems))
+    problems = [problem for item in sets if (problem := _set(values, item))]
+    problems += _unknown_keys(kind, values, "")
     try:
-        return kind.model_validate(values)
+        config = kind.model_validate(values)
     except ValidationError as cause:
-        lines = [
+        problems += [
             f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}, found {e['input']!r}."
             for e in cause.errors()
+            if e["type"] != "extra_forbidden"
         ]
-        raise ConfigError("\n".join(lines)) from cause
+        raise ConfigError("\n".join(problems)) from cause
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return config
 
 
-def _set(values: dict[str, Any], item: str) -> None:
+def _set(values: dict[str, Any], item: str) -> str:
+    """Put one `--set` where it belongs; what is wrong with it, empty if nothing is."""
     key, equals, text = item.partition("=")
     if not equals or not key:
-        raise ConfigError(f"--set {item}: write it as key=value, such as --set gate.alpha=0.1")
+        return f"--set {item}: write it as key=value, such as --set gate.alpha=0.1"
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -108,9 +110,10 @@ def _set(values: dict[str, Any], item: str) -> None:
     for part in outer:
         inner = table.setdefault(part, {})
         if not isinstance(inner, dict):
-            raise ConfigError(f"--set {item}: '{part}' is a value here, not a table.")
+            return f"--set {item}: '{part}' is a value here, not a table."
         table = inner
     table[last] = value
+    return ""
 
 
 def _unknown_keys(kind: type[Record], values: dict[str, Any], prefix: str) -> list[str]:

@@ -385,12 +385,17 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_run_on_a_full_disk_loses_nothing(small_disk):
-    folder = RunFolder(small_disk / "run")
-    with pytest.raises(StorageFailure, match="no space left"), folder.opened(SETTINGS):
+def write_without_end(folder):
+    with folder.opened(SETTINGS):
         for number in range(10_000):
             folder.finish({"records": number})
             folder.lines("words", Candidate).append(words(number))
+
+
+def test_a_run_on_a_full_disk_loses_nothing(small_disk):
+    folder = RunFolder(small_disk / "run")
+    with pytest.raises(StorageFailure, match="no space left"):
+        write_without_end(folder)
     kept = list(folder.lines("words", Candidate).read())
     assert kept == [words(number) for number in range(len(kept))]
     assert len(kept) > 100

@@ -5,12 +5,21 @@ A contract holds no prose. Validation is strict ("9" is no integer, 9.0 is one) 
 
 import inspect
 import json
+import math
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Union
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PydanticUserError,
+    ValidationError,
+    create_model,
+)
 
 from seal.envs.environment import Conventions, Environment, RuleSource, ToolMark
 from seal.errors import TemplateError, did_you_mean
@@ -25,6 +34,8 @@ from seal.types import (
 )
 
 _STRICT = ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=False)
+_DEPTH = 64
+"""Levels of nested arguments; no tool means more, and no record could hold much more."""
 _PROSE_KEYS = ("description", "title", "examples")
 
 
@@ -148,7 +159,7 @@ def build_tool(
     try:
         model = create_model(f"{name}_arguments", __config__=_STRICT, **aliased)
         schema = model.model_json_schema(by_alias=True)
-    except (RecursionError, TypeError, ValueError) as cause:
+    except (RecursionError, TypeError, ValueError, PydanticUserError) as cause:
         raise TemplateError(
             f"{where or name}: the arguments of {name} are no JSON types "
             f"({str(cause).splitlines()[0]})."
@@ -228,26 +239,36 @@ def hint_of(schema: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a type
 
 
 def parse_arguments(text: str) -> Arguments | None:
-    """The JSON object in a call's raw text, None if there is none."""
+    """The JSON object in a call's raw text, None if there is none that a record could hold."""
     try:
         value = json.loads(text, parse_constant=_no_constant)
+        return _kept(value, _DEPTH) if isinstance(value, dict) else None
     except (ValueError, RecursionError):
         return None
-    return _whole_numbers(value) if isinstance(value, dict) else None
 
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _whole_numbers(value: Any) -> Any:  # noqa: ANN401
-    """9.0 is 9 to an integer argument; number arguments accept both."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, list):
-        return [_whole_numbers(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _whole_numbers(item) for key, item in value.items()}
+def _kept(value: Any, depth: int) -> Any:  # noqa: ANN401
+    """A value as records hold it: 9.0 is 9, which integer and number arguments both accept.
+
+    Raises:
+        ValueError: It is nested too deeply, infinite, or half of a surrogate pair.
+    """
+    if not depth:
+        raise ValueError("nested too deeply")
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("too large a number")
+        return int(value) if value.is_integer() else value
+    if isinstance(value, str):
+        value.encode()
+    elif isinstance(value, list):
+        return [_kept(item, depth - 1) for item in value]
+    elif isinstance(value, dict):
+        return {_kept(key, depth): _kept(item, depth - 1) for key, item in value.items()}
     return value
 
 
@@ -274,7 +295,8 @@ def accept(contract: Contract, call: ToolCall, visible: Iterable[str]) -> Accept
         return _error("unknown_tool", f"There is no tool '{call.tool}'.", None, call.tool)
     tool = contract.tools[call.tool]
     try:
-        model = tool.validator.model_validate(arguments)
+        # From JSON, since strict Python would refuse a list for a tuple and a text for an enum.
+        model = tool.validator.model_validate_json(json.dumps(arguments), strict=True)
     except ValidationError as cause:
         return _validation_error(tool, arguments, cause)
     typed = {
@@ -309,7 +331,9 @@ def _validation_error(tool: Tool, arguments: Arguments, cause: ValidationError) 
     """The worst of a call's problems: one at a time, as a person would say it."""
     found = []
     for error in cause.errors(include_url=False, include_context=False, include_input=False):
-        kind = _KINDS.get(error["type"]) or (
+        # A field that an argument's object lacks or has too many: the argument is there.
+        kind = _KINDS.get(error["type"]) if len(error["loc"]) == 1 else None
+        kind = kind or (
             "argument_value" if error["type"].startswith(_VALUE_ERRORS) else "argument_type"
         )
         found.append((_ORDER.index(kind), kind, str(error["loc"][0])))

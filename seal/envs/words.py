@@ -60,7 +60,7 @@ class WordFile:
             return tidy("".join(values.blocks[block][0](values)))
         except _RENDER_ERRORS as cause:
             raise TemplateError(
-                f"{self._place(cause)}: block {block}: {cause}.\n"
+                f"{self._place(cause)}: block {block}: {_sentence(cause)}\n"
                 f"Names here: {', '.join(sorted(context))}."
             ) from cause
 
@@ -117,8 +117,10 @@ class WordFiles:
             source = path.read_text(encoding="utf-8")
         try:
             tree = self._jinja.parse(source)
+            # Unknown filters and doubled blocks come to light only here.
+            self._jinja.compile(source)
         except TemplateSyntaxError as cause:
-            yield f"{path}:{cause.lineno}: {cause.message}."
+            yield f"{path}:{cause.lineno}: {_sentence(cause.message)}"
             return
         extends = f'{{% extends "{base}" %}}'
         if source.split("\n", 1)[0].strip() != extends:
@@ -126,8 +128,9 @@ class WordFiles:
             return
         for node in tree.body[1:]:
             yield from self._stray(path, node)
-            if isinstance(node, nodes.Block) and node.name not in known:
-                yield f"{path}:{node.lineno}: {_unknown_block(path.stem, node.name, known)}"
+            for block in (node, *node.find_all(nodes.Block)):
+                if isinstance(block, nodes.Block) and block.name not in known:
+                    yield f"{path}:{block.lineno}: {_unknown_block(path.stem, block.name, known)}"
 
     @staticmethod
     def _stray(path: Path, node: nodes.Node) -> Iterator[str]:
@@ -147,6 +150,11 @@ class WordFiles:
             f"{path}:{node.lineno}: {type(node).__name__.lower()} outside a block.\n"
             "Only blocks may stand after the first line."
         )
+
+
+def _sentence(said: object) -> str:
+    """What somebody else's error says, with one full stop."""
+    return f"{str(said).rstrip('.')}."
 
 
 def _unknown_block(tool: str, name: str, known: set[str]) -> str:
