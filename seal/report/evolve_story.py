@@ -35,9 +35,10 @@ class GateLine:
 class PatchPart:
     """A patch and its change, word by word."""
 
-    number: int
     patch: Patch
     change: Change
+    removal: GateLine | None
+    """The test of taking it back alone, if there was one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +192,16 @@ def _groups(before: ScoreSummary, after: ScoreSummary) -> tuple[GroupPair, ...]:
 
 def _generation(generation: Generation, axis: Axis) -> GenerationPart:
     lines = [_line(gate, axis) for gate in generation.gates]
-    patches = enumerate(generation.patches, start=1)
+    removals = {line.gate.slots[0]: line for line in lines if line.gate.test == "removal"}
     return GenerationPart(
         generation=generation,
-        patches=tuple(PatchPart(n, p, change(p.before, p.after)) for n, p in patches),
+        patches=tuple(
+            PatchPart(patch, change(patch.before, patch.after), removals.get(patch.slot))
+            for patch in generation.patches
+        ),
         accepted=sum(patch.verdict == "accepted" for patch in generation.patches),
         adoptions=tuple(line for line in lines if line.gate.test != "removal"),
-        removals=tuple(line for line in lines if line.gate.test == "removal"),
+        removals=tuple(removals.values()),
     )
 
 

@@ -61,10 +61,12 @@ def render(story: RunStory | EvolveStory) -> str:
     environment.filters |= {
         "figure": wording.figure,
         "signed": wording.signed,
+        "tick": wording.tick,
         "percent": wording.percent,
         "amount": wording.amount,
         "money": wording.money,
         "clipped": wording.clipped,
+        "name_parts": wording.name_parts,
         "meaning": wording.MEANING.__getitem__,
     }
     name = "run" if isinstance(story, RunStory) else "evolve"

@@ -1,5 +1,7 @@
 """How the report says figures and kinds, for readers who have not met SEAL before."""
 
+import re
+
 from seal.types import Kind
 
 MEANING: dict[Kind, str] = {
@@ -56,15 +58,24 @@ def figure(value: float | None, digits: int = 2) -> str:
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """A difference with its sign; zero has none.
+    """A difference with its sign, and one more digit where it would look like zero.
 
-    >>> signed(0.685), signed(-0.001), signed(0.0001)
-    ('+0.69', '0.00', '0.00')
+    >>> signed(0.685), signed(-0.001), signed(0.0)
+    ('+0.69', '−0.001', '0.00')
     """
-    rounded = round(value + 0.0, digits)
-    if rounded == 0:
-        return f"{0:.{digits}f}"
-    return f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    for more in (digits, digits + 1):
+        if round(value, more) != 0:
+            return f"{value:+.{more}f}".replace("-", "\N{MINUS SIGN}")
+    return f"{0:.{digits}f}"
+
+
+def tick(value: float) -> str:
+    """The end of an axis of differences.
+
+    >>> tick(-0.25), tick(1.0), tick(-0.0)
+    ('−0.25', '+1', '0')
+    """
+    return f"{value:+g}".replace("-", "\N{MINUS SIGN}") if value else "0"
 
 
 def percent(share: float) -> str:
@@ -106,3 +117,12 @@ def clipped(text: str, most: int) -> str:
     """
     left = len(text) - most
     return text if left <= 0 else f"{text[:most]} … ({left:,} more characters)"
+
+
+def name_parts(name: str) -> list[str]:
+    """The parts of a name, between which a line may break.
+
+    >>> name_parts("book_room.day")
+    ['book_', 'room.', 'day']
+    """
+    return re.findall(r"[^._]*[._]+|[^._]+", name)
