@@ -5,6 +5,7 @@ Sequences are tuples. `None` always means "not known" or "not there", never zero
 
 import hashlib
 import json
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -168,13 +169,19 @@ class RenderedTool(Record):
 
     def words(self) -> str:
         """Every text of this tool that the policy reads."""
-        properties = self.parameters.get("properties")
-        prose = [self.description]
-        if isinstance(properties, dict):
-            prose += [
-                str(p.get("description", "")) for p in properties.values() if isinstance(p, dict)
-            ]
-        return "\n".join(prose)
+        return "\n".join([self.description, *_descriptions(self.parameters)])
+
+
+def _descriptions(schema: JsonValue) -> Iterator[str]:
+    """The description of every argument in a schema, nested ones after the one they are in."""
+    if not isinstance(schema, dict):
+        return
+    properties = schema.get("properties")
+    for inner in properties.values() if isinstance(properties, dict) else ():
+        if isinstance(inner, dict):
+            yield str(inner.get("description", ""))
+            yield from _descriptions(inner)
+            yield from _descriptions(inner.get("items"))
 
 
 class ToolCall(Record):

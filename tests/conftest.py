@@ -6,6 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A deadline would make tests depend on what else the machine does.
+settings.register_profile("seal", deadline=None)
+settings.load_profile("seal")
 
 GOLDEN = Path(__file__).parent / "golden"
 _LOOPBACK = ("127.", "::1", "localhost")

@@ -22,7 +22,7 @@ def load_environment(environment: str | Path) -> EnvironmentTemplate:
     """
     text = str(environment)
     name, at, seed_text = text.rpartition("@")
-    if not at:
+    if not at or "/" in seed_text or (Path(text) / "env.toml").is_file():
         name, seed_text = text, "0"
     if not seed_text.isdecimal():
         raise ConfigError(

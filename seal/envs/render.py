@@ -81,6 +81,11 @@ class Renderer:
         self._conventions = conventions
         self._description = description
         self._budgets = {**BUDGETS, **budgets}
+        if SYSTEM in contract.tools:
+            raise TemplateError(
+                f"{folder}: a tool may not be called '{SYSTEM}'.\n"
+                "The slots and the file of that name are those of the system prompt."
+            )
         files = WordFiles(folder, defaults)
         problems: list[str] = []
         self._files: dict[str, WordFile] = {}

@@ -274,7 +274,8 @@ def read_tasks(path: Path, contract: Contract) -> list[Task]:
         TemplateError: Lines are no tasks, name unknown tools, or repeat an id; all at once.
     """
     with blame(TemplateError, f"{path}: cannot be read"):
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # JSON's texts may hold what `splitlines` takes for the end of a line.
+        lines = path.read_bytes().decode("utf-8").split("\n")
     tasks: dict[str, Task] = {}
     problems: list[str] = []
     for number, line in enumerate(lines, start=1):
@@ -283,15 +284,9 @@ def read_tasks(path: Path, contract: Contract) -> list[Task]:
         try:
             task = Task.model_validate(json.loads(line))
         except ValidationError as cause:
-            error = cause.errors()[0]
-            where = ".".join(str(part) for part in error["loc"])
-            close = did_you_mean(where.split(".")[-1], _task_words())
-            problems.append(
-                f"{path}:{number}: {where}: {error['msg']}."
-                + (close if error["type"] == "extra_forbidden" else "")
-            )
+            problems += [f"{path}:{number}: {problem}" for problem in _misfits(cause)]
             continue
-        except ValueError as cause:
+        except (ValueError, RecursionError) as cause:
             problems.append(f"{path}:{number}: not JSON: {cause}.")
             continue
         if task.id in tasks:
@@ -303,6 +298,15 @@ def read_tasks(path: Path, contract: Contract) -> list[Task]:
     if problems:
         raise TemplateError("\n".join(problems))
     return _split(list(tasks.values()))
+
+
+def _misfits(cause: ValidationError) -> Iterator[str]:
+    """Where and why a line's JSON is no task."""
+    for error in cause.errors():
+        where = ".".join(str(part) for part in error["loc"])
+        said = f"{where}: {error['msg']}." if where else f"{error['msg']}."
+        unknown = error["type"] == "extra_forbidden"
+        yield said + (did_you_mean(where.split(".")[-1], _task_words()) if unknown else "")
 
 
 def _task_words() -> list[str]:
@@ -326,6 +330,11 @@ def _unknown_names(task: Task, contract: Contract) -> Iterator[str]:
                         f"turn {index}: {call.tool} has no argument '{argument}'.\n"
                         f"Arguments: {', '.join(known) or 'none'}.{did_you_mean(argument, known)}"
                     )
+            for argument in sorted(call.as_said.keys() - call.arguments.keys()):
+                yield (
+                    f"turn {index}: {call.tool}: '{argument}' is in as_said and not in arguments.\n"
+                    "Say there which value the tool takes."
+                )
     for name in [*(task.tools or ()), *(name for turn in task.turns for name in turn.hidden)]:
         if name not in contract.tools:
             yield f"no tool '{name}'.{did_you_mean(name, contract.tools)}"
