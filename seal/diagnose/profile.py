@@ -185,9 +185,17 @@ def _shape_of_text(text: str) -> str:
     if not text:
         return "empty text"
     if re.search(r"\d", text) and len(text) <= 20:
-        masked = re.sub(r"[a-z]", "a", re.sub(r"[A-Z]", "A", re.sub(r"\d", "0", text)))
-        return f"text like {masked}"
+        return f"text like {''.join(map(_masked, text))}"
     if re.fullmatch(r"[^\W\d]+", text):
         case = "lower-case" if text.islower() else "upper-case" if text.isupper() else "capitalised"
         return f"{case} word"
     return "several words" if " " in text else "text"
+
+
+def _masked(letter: str) -> str:
+    """A letter or digit of any alphabet by one that stands for all of them."""
+    if letter.isdigit():
+        return "0"
+    if letter.isalpha():
+        return "A" if letter.isupper() else "a"
+    return letter
