@@ -116,12 +116,26 @@ class PairedTest:
 
     @property
     def decided(self) -> bool:
-        """More scenarios would not change the verdict."""
+        """More scenarios would not change the verdict.
+
+        A test with too many unscored scenarios goes on until their share has fallen; once it can no
+        longer fall far enough, the test is over.
+        """
+        gate = self.config
+        most = gate.removal_scenarios if self.kind == "removal" else gate.scenarios
+        if self.unscored > UNSCORED_SHARE * most:
+            return True
+        if self._too_many_unscored:
+            return False
         if self.bet.capital >= self.threshold:
             return True
         if self.kind == "removal":
             return self.against.capital >= OWN_EVIDENCE
         return self.futility.e_value >= self.config.futility_e
+
+    @property
+    def _too_many_unscored(self) -> bool:
+        return self.unscored > UNSCORED_SHARE * (len(self.differences) + self.unscored)
 
     def result(self, slots: tuple[str, ...], stopped: str = "") -> GateResult:
         """The verdict so far.
@@ -151,8 +165,8 @@ class PairedTest:
         )
 
     def _verdict(self, stopped: str) -> tuple[Verdict, str]:
-        total = len(self.differences) + self.unscored
-        if total and self.unscored > UNSCORED_SHARE * total:
+        if self._too_many_unscored:
+            total = len(self.differences) + self.unscored
             return "undecided", f"{self.unscored} of {total} scenarios could not be scored"
         if self.bet.capital >= self.threshold:
             return "accepted", f"capital {self.bet.capital:.1f} reached {self.threshold:.0f}"
