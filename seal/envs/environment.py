@@ -4,6 +4,7 @@ import inspect
 import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import JsonValue
@@ -144,12 +145,14 @@ class Environment:
 
 def _plain(value: Any) -> JsonValue:  # noqa: ANN401 - whatever an author keeps in a world
     """A deep copy in JSON's types; sets are sorted, so that equal worlds have equal states."""
-    if hasattr(value, "model_dump"):
+    if isinstance(value, Enum):
+        value = value.value
+    elif hasattr(value, "model_dump"):
         value = value.model_dump()
     elif hasattr(value, "__dict__"):
         value = {k: v for k, v in vars(value).items() if not k.startswith("_")}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(_plain(key)): _plain(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):
         return sorted((_plain(item) for item in value), key=repr)
     if isinstance(value, list | tuple):

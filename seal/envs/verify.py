@@ -65,18 +65,26 @@ def execute(
     """
     try:
         with blame(EnvironmentFailure, f"{template.name}: tool {accepted.tool}"):
-            output = world.call(accepted.tool, accepted.arguments)
+            output = result_text(world.call(accepted.tool, accepted.arguments))
     except ToolError as refusal:
-        error = _refusal(template, accepted, refusal)
+        with blame(EnvironmentFailure, f"{template.name}: a refusal of {accepted.tool}"):
+            error = _refusal(template, accepted, refusal)
+            error.model_dump_json()  # What no record could hold is found out here.
         return Executed(call_id, accepted.tool, accepted.given, "", error)
-    return Executed(call_id, accepted.tool, accepted.given, result_text(output))
+    return Executed(call_id, accepted.tool, accepted.given, output)
 
 
 def result_text(output: object) -> str:
-    """A tool's result as the policy reads it: text as it is, anything else as JSON."""
-    if isinstance(output, str):
-        return output
-    return json.dumps(output, ensure_ascii=False, default=str)
+    """A tool's result as the policy reads it: text as it is, anything else as JSON.
+
+    Raises:
+        TypeError, ValueError: No JSON can be made of it, or no record could hold it.
+    """
+    text = output
+    if not isinstance(text, str):
+        text = json.dumps(output, ensure_ascii=False, default=str)
+    text.encode()
+    return text
 
 
 def _refusal(template: EnvironmentTemplate, accepted: Accepted, refusal: ToolError) -> CallError:
@@ -89,7 +97,7 @@ def _refusal(template: EnvironmentTemplate, accepted: Accepted, refusal: ToolErr
     declared = contract.rules.get(argument, Rule()) if argument else contract.rule
     try:
         cited = Rule.model_validate({k: _rule_value(v) for k, v in refusal.rules.items()})
-    except ValueError as cause:
+    except (TypeError, ValueError) as cause:
         raise EnvironmentFailure(
             f"{template.name}: {accepted.tool} cites a rule that is none: {cause}"
         ) from cause
@@ -108,8 +116,13 @@ def _rule_value(value: Any) -> Any:  # noqa: ANN401 - any rule value
 
 
 def finish_turn(world: Environment, executed: Sequence[Executed]) -> PlayedTurn:
-    """A turn's calls with the state they left."""
-    return PlayedTurn(tuple(executed), world.state())
+    """A turn's calls with the state they left.
+
+    Raises:
+        EnvironmentFailure: The world cannot say its state.
+    """
+    with blame(EnvironmentFailure, f"{type(world).__name__}: state"):
+        return PlayedTurn(tuple(executed), world.state())
 
 
 def run_checks(template: EnvironmentTemplate, task: Task, world: Environment) -> dict[str, bool]:
@@ -118,8 +131,8 @@ def run_checks(template: EnvironmentTemplate, task: Task, world: Environment) ->
     Raises:
         EnvironmentFailure: A check is not there, or raised something.
     """
-    known = world.final_checks() if task.checks else {}
     with blame(EnvironmentFailure, f"{template.name}: checks of task {task.id}"):
+        known = world.final_checks() if task.checks else {}
         return {name: bool(known[name]()) for name in task.checks}
 
 
