@@ -38,8 +38,9 @@ class Bet:
 
     def add(self, difference: float) -> None:
         """One more scenario's difference, in [-1, 1]."""
-        for i, stake in enumerate(_STAKES):
-            self._logs[i] += math.log1p(stake * difference)
+        if difference:
+            for i, stake in enumerate(_STAKES):
+                self._logs[i] += math.log1p(stake * difference)
 
     @property
     def capital(self) -> float:
@@ -58,8 +59,9 @@ class Futility:
     """
 
     def __init__(self, share: float) -> None:
-        self._share = share
-        self._shares = tuple(share * (i + 0.5) / _GRID for i in range(_GRID))
+        smaller = [share * (i + 0.5) / _GRID for i in range(_GRID)]
+        self._ratios = [(math.log(q / share), math.log((1 - q) / (1 - share))) for q in smaller]
+        """Of each smaller share to this one: the log-likelihood ratio of a win, and of a loss."""
         self.wins = 0
         self.losses = 0
 
@@ -71,11 +73,7 @@ class Futility:
     @property
     def e_value(self) -> float:
         """The evidence; it starts at 1."""
-        logs = [
-            self.wins * math.log(q / self._share)
-            + self.losses * math.log((1 - q) / (1 - self._share))
-            for q in self._shares
-        ]
+        logs = [self.wins * win + self.losses * loss for win, loss in self._ratios]
         top = max(logs)
         return math.exp(top) * sum(math.exp(log - top) for log in logs) / _GRID
 
