@@ -52,7 +52,7 @@ class ReplayPolicy:
         """The recorded step at this place; an empty answer where the record has ended.
 
         Raises:
-            ModelFailure: The run has no rollout of this task and sample.
+            ModelFailure: The run has no rollout of this task and sample, or it broke here.
         """
         rollout = self._rollouts.get(f"{given.task.id}#{given.sample}")
         if rollout is None:
@@ -62,4 +62,9 @@ class ReplayPolicy:
             )
         turns = rollout.turns[given.turn : given.turn + 1]
         steps = turns[0].steps[given.steps_taken : given.steps_taken + 1] if turns else ()
-        return Reply(content=steps[0].content, calls=steps[0].calls) if steps else Reply()
+        if steps:
+            return Reply(content=steps[0].content, calls=steps[0].calls)
+        if rollout.failure is not None:
+            # An empty answer would be scored, and what broke would become a failure to act.
+            raise ModelFailure(f"{self.name}: rollout {rollout.id} broke here: {rollout.failure}")
+        return Reply()

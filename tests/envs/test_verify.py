@@ -242,7 +242,7 @@ CRASHES = [
 @pytest.mark.parametrize("source", CRASHES)
 def test_a_tool_that_breaks_is_the_environments_failure(tmp_path, source):
     broken = odd(tmp_path / "lamp", source)
-    with pytest.raises(EnvironmentFailure, match="lamp|Shop: state"):
+    with pytest.raises(EnvironmentFailure, match=r"lamp|Shop: state"):
         play(broken, call("odd", how="x"))
 
 
