@@ -4,7 +4,7 @@ A run that was killed starts its search anew and finds all of this in the ledger
 same decisions at no cost until it reaches the place where it was stopped.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from seal.evolve.evidence import Proposal, Rewriter, SlotEvidence
 from seal.models.protocol import Policy
@@ -48,8 +48,7 @@ class Ledger:
         self._known: dict[Key, Rollout] = {}
         self._counted: set[Key] = set()
         for rollout in self._lines.read() if self._lines else ():
-            if rollout.failure is None:
-                self._known[rollout.candidate, rollout.task, rollout.sample] = rollout
+            self._known[rollout.candidate, rollout.task, rollout.sample] = rollout
 
     def roll_out(self, arena: Arena, jobs: Sequence[Job], *, free: bool = False) -> list[Rollout]:
         """The rollouts of the jobs, in their order; made only if the ledger has none.
@@ -67,7 +66,7 @@ class Ledger:
         fresh = set(keys) - self._counted
         if not free and self.spent + len(fresh) > self._budget:
             raise BudgetSpent
-        missing = {key: job for key, job in zip(keys, jobs, strict=True) if key not in self._known}
+        missing = self._missing(dict(zip(keys, jobs, strict=True)))
         for outcome in roll_out_all(arena, list(missing.values()), self._policy, self._settings):
             rollout = outcome.rollout
             self._known[rollout.candidate, rollout.task, rollout.sample] = rollout
@@ -80,6 +79,21 @@ class Ledger:
         for key in fresh:
             self.usage += self._known[key].usage
         return [self._known[key] for key in keys]
+
+    def _missing(self, jobs: Mapping[Key, Job]) -> dict[Key, Job]:
+        """The jobs to make: those never made, and failures of a batch that never got to its end.
+
+        On the failures of a whole batch decisions rest already, and a resumed run must take the
+        same ones; those of a broken one are what stopped the run.
+        """
+        if all(key in self._known for key in jobs):
+            return {}
+        return {
+            key: job
+            for key, job in jobs.items()
+            if key not in self._known
+            or (self._known[key].failure is not None and key not in self._counted)
+        }
 
 
 class RecordedRewriter:

@@ -105,6 +105,14 @@ class Parcels(Environment):
         return "dispatched"
 
     @tool
+    def ring_owner(self, tag: str) -> str:
+        """Ring the owner of a parcel."""
+        self._need(tag)
+        if tag[0] in "KL":
+            self.shelf.remove(tag)
+        return "they come for it" if tag[0] in "KL" else "nobody answers"
+
+    @tool
     def discard_parcel(self, tag: str) -> str:
         """Throw a parcel away."""
         self._need(tag)
