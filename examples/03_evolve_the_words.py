@@ -4,15 +4,14 @@ Run it with: python examples/03_evolve_the_words.py
 """
 
 import seal
-from seal.config import EvolveConfig, GateConfig
 
 # One small generation; the defaults use four larger ones and reach further.
-config = EvolveConfig(
+config = seal.EvolveConfig(
     generations=1,
     profile_tasks=60,
     proposals=4,
     screen_scenarios=12,
-    gate=GateConfig(scenarios=60, removal_scenarios=20),
+    gate=seal.GateConfig(scenarios=60, removal_scenarios=20),
 )
 evolution = seal.evolve("rooms@3", "sim:novice", config=config)
 

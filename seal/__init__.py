@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from seal.config import EvolveConfig, GateConfig
     from seal.diagnose.run import diagnose
     from seal.envs.environment import Environment, check, tool
     from seal.envs.registry import load_environment
@@ -25,7 +26,9 @@ __version__ = "0.1.0"
 __all__ = [
     "Candidate",
     "Environment",
+    "EvolveConfig",
     "EvolveOptions",
+    "GateConfig",
     "Rule",
     "RunSettings",
     "SealError",
@@ -40,6 +43,7 @@ __all__ = [
     "tool",
 ]
 _HOMES = {
+    "seal.config": ["EvolveConfig", "GateConfig"],
     "seal.diagnose.run": ["diagnose"],
     "seal.envs.environment": ["Environment", "check", "tool"],
     "seal.envs.registry": ["load_environment"],

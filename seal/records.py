@@ -238,7 +238,8 @@ class RunFolder:
         """Remove what a run wrote, and nothing else that may lie here."""
         if not self.settings_path.is_file():
             return
-        for path in [*self.path.glob("*.jsonl"), *self.path.glob("*.json"), self.settings_path]:
+        written = [p for end in ("jsonl", "json", "html") for p in self.path.glob(f"*.{end}")]
+        for path in [*written, self.settings_path]:
             path.unlink()
         for name in ("candidates", "work"):
             shutil.rmtree(self.path / name, ignore_errors=True)

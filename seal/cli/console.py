@@ -7,10 +7,11 @@ import json
 import os
 import sys
 import time
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from seal.report.text import legible
 
 if TYPE_CHECKING:
     from seal.types import Record
@@ -19,22 +20,9 @@ _WIDE = 10_000
 _LONG_SECONDS = 2.0
 
 
-def visible(text: str) -> str:
-    """A text that cannot steer the terminal: control and direction marks are spelt out.
-
-    Words, tool output and model output come from strangers.
-    """
-    return "".join(
-        f"\\u{ord(char):04x}"
-        if unicodedata.category(char) in ("Cc", "Cf", "Cs") and char not in "\n\t"
-        else char
-        for char in text
-    )
-
-
 def print_line(text: str = "") -> None:
     """One line of the answer, or several."""
-    sys.stdout.write(f"{visible(text)}\n")
+    sys.stdout.write(f"{legible(text)}\n")
     sys.stdout.flush()
 
 
@@ -58,7 +46,7 @@ def print_table(
         side = "right" if column in right else "left"
         table.add_column(column, justify=side, overflow="fold")  # type: ignore[arg-type]
     for row in rows:
-        table.add_row(*(Text(visible(str(cell))) for cell in row))
+        table.add_row(*(Text(legible(str(cell))) for cell in row))
     console = Console(width=_width(), highlight=False, color_system=None)
     with console.capture() as capture:
         console.print(table)
@@ -77,7 +65,7 @@ def _width() -> int:
 def note(text: str, *, quiet: bool = False) -> None:
     """One line on stderr, about the work and not the answer."""
     if not quiet:
-        sys.stderr.write(f"{visible(text)}\n")
+        sys.stderr.write(f"{legible(text)}\n")
         sys.stderr.flush()
 
 
@@ -109,5 +97,5 @@ def progress(
     with Progress(
         *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
     ) as bar:
-        work = bar.add_task(visible(what), total=total)
+        work = bar.add_task(legible(what), total=total)
         yield lambda pieces=1: bar.advance(work, pieces)  # type: ignore[misc]

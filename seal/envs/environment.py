@@ -75,7 +75,7 @@ class Environment:
     """
 
     verify_state: ClassVar[Literal["final", "every_turn"]] = "final"
-    """When the state must equal gold's."""
+    """When the state must equal gold's: at the end, or after every turn in which gold calls."""
     verify_outputs: ClassVar[Literal["reads", "all"]] = "reads"
     """Which of gold's outputs a policy must have obtained: of tools that only read, or of all."""
 

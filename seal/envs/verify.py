@@ -278,7 +278,8 @@ def verify(
             continue
         if idle(template, gold, played, index):
             checks.append(CheckResult(name=f"turn {index}", passed=False, found="no call"))
-        if template.world.verify_state == "every_turn" or index == last:
+        final = template.world.verify_state == "final"
+        if index == last if final else turn.gold:
             checks.append(_state_check(index, gold.turns[index].state, played.turns[index].state))
         for done in missing_outputs(template, gold, played, index):
             checks.append(

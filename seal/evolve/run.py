@@ -55,7 +55,7 @@ class EvolveOptions:
     """How `evolve` works, beyond its configuration."""
 
     rollouts: RolloutSettings = field(default_factory=RolloutSettings)
-    out: Path | None = None
+    out: str | Path | None = None
     fresh: bool = False
 
 
@@ -103,7 +103,7 @@ def evolve(
     arena = Arena(template)
     if options.out is None:
         return _evolve(arena, policy, rewriter, config, options, watch)
-    folder = RunFolder(options.out)
+    folder = RunFolder(Path(options.out))
     with folder.opened(describe(arena, policy, rewriter, config, options), fresh=options.fresh):
         result = _evolve(arena, policy, rewriter, config, options, watch)
         folder.finish(result.model_dump(mode="json"))
@@ -119,7 +119,7 @@ def _evolve(
     watch: Watch,
 ) -> Evolution:
     template = arena.template
-    folder = RunFolder(options.out) if options.out else None
+    folder = RunFolder(Path(options.out)) if options.out else None
     if folder:
         folder.save_candidate(arena.candidate)
     watch.stage("telling facts from live values")

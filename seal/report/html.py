@@ -5,7 +5,6 @@ template as values and is escaped there, and the page forbids itself scripts and
 outside of it.
 """
 
-import unicodedata
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -16,6 +15,7 @@ from seal.records import RunFolder, write_text
 from seal.report import wording
 from seal.report.evolve_story import EvolveStory, evolve_story
 from seal.report.run_story import RunStory, run_story
+from seal.report.text import legible
 
 _TEMPLATES = Path(__file__).resolve().parent
 
@@ -74,12 +74,5 @@ def render(story: RunStory | EvolveStory) -> str:
 
 
 def _legible(value: object) -> object:
-    """Spell out control and direction marks, which could show a text other than it is."""
-    if isinstance(value, Markup) or not isinstance(value, str):
-        return value
-    return "".join(
-        f"\\u{ord(char):04x}"
-        if unicodedata.category(char) in ("Cc", "Cf", "Cs") and char not in "\n\t"
-        else char
-        for char in value
-    )
+    """What is printed into the page, hidden marks spelt out; markup is the page's own."""
+    return legible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -110,7 +110,7 @@ def roll_out(
     except BudgetReached:
         raise
     except (EnvironmentFailure, ModelFailure) as cause:
-        failure = f"{type(cause).__name__}: {cause}"
+        failure = _whole(f"{type(cause).__name__}: {cause}")
     rollout = Rollout(
         task=task.id,
         scenario=task.scenario,
@@ -169,7 +169,7 @@ def _play(
         steps: list[Step] = []
         stop: TurnStop | None = None
         while stop is None:
-            reply = yield replace(given, messages=tuple(dialogue.messages))
+            reply = _storable((yield replace(given, messages=tuple(dialogue.messages))))
             dialogue.usage += reply.usage
             dialogue.slips += reply.slips
             dialogue.messages.append(Message("assistant", reply.content, reply.calls))
@@ -185,6 +185,20 @@ def _play(
         dialogue.turns.append(Turn(user=user_turn.user, steps=tuple(steps), stop=stop))
         dialogue.played.append(finish_turn(world, executed))
     return run_checks(arena.template, task, world)
+
+
+def _storable(reply: Reply) -> Reply:
+    """A reply in texts that a record can hold, whatever a model came up with."""
+    calls = tuple(
+        ToolCall(id=_whole(call.id), tool=_whole(call.tool), arguments=_whole(call.arguments))
+        for call in reply.calls
+    )
+    return replace(reply, content=_whole(reply.content), calls=calls)
+
+
+def _whole(text: str) -> str:
+    """A text with a question mark for every half of a surrogate pair."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _stop(arena: Arena, reply: Reply, steps: int) -> TurnStop | None:

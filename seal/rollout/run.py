@@ -49,7 +49,7 @@ def run(
     policy: Policy | str,
     settings: RunSettings | None = None,
     *,
-    out: Path | None = None,
+    out: str | Path | None = None,
     fresh: bool = False,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> RunResult:
@@ -79,7 +79,7 @@ def run(
     if out is None:
         done = _complete(arena, jobs, policy, settings, {}, lambda _: None, progress)
         return result_of(template, settings, done)
-    folder = RunFolder(out)
+    folder = RunFolder(Path(out))
     with folder.opened(describe(arena, policy, settings), fresh=fresh):
         folder.save_candidate(arena.candidate)
         lines = folder.lines("rollouts", Rollout)

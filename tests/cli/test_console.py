@@ -5,7 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seal.cli.console import note, print_json_line, print_line, print_table, progress, visible
+from seal.cli.console import note, print_json_line, print_line, print_table, progress
+from seal.report.text import legible
 from seal.types import Candidate
 
 
@@ -35,7 +36,7 @@ def test_cells_are_no_markup(capsys):
 
 @given(st.text())
 def test_visible_text_holds_no_control_characters_and_keeps_printable_text(text):
-    shown = visible(text)
+    shown = legible(text)
     assert all(char.isprintable() or char in "\n\t" or not char.isascii() for char in shown)
     assert "\x1b" not in shown
     assert "\u202e" not in shown
