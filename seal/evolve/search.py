@@ -211,9 +211,10 @@ class Search:
         """Take each patch of an accepted bundle back, and see; no harmful line rides along."""
         if len(slots) == 1:
             return
-        for place, patch in enumerate(draft.patches):
-            if patch.slot not in slots:
-                continue
+        bundle = [place for place, patch in enumerate(draft.patches) if patch.slot in slots]
+        # Later tests need more evidence, so the patches that screened worst come first.
+        for place in sorted(bundle, key=lambda place: draft.patches[place].screened or 0.0):
+            patch = draft.patches[place]
             self._watch.stage(f"removal of {patch.slot}")
             self._removal_tests += 1
             without = self._arena.under(self.candidate.with_texts({patch.slot: patch.before}))
