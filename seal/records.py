@@ -9,6 +9,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import shutil
 import threading
 import tomllib
@@ -23,6 +24,7 @@ from seal.errors import ConfigError, StorageFailure
 from seal.types import Candidate, Record, content_hash
 
 SCHEMA = 1
+_PARTIAL = re.compile(r"\.(json|toml)\.\d+\.partial$")
 R = TypeVar("R", bound=Record)
 
 
@@ -213,6 +215,7 @@ class RunFolder:
                 ) from cause
             if fresh:
                 self._clear()
+            self._sweep()
             self._adopt(settings)
             yield
 
@@ -233,6 +236,13 @@ class RunFolder:
                 f"({key}: {found.get(key)!r} there, {settings.get(key)!r} now).\n"
                 "Choose another folder with --out, or start this one over with --fresh."
             )
+
+    def _sweep(self) -> None:
+        """Remove the files that a killed process had not yet renamed."""
+        for folder in (self.path, self.path / "candidates"):
+            for path in folder.glob("*.partial"):
+                if _PARTIAL.search(path.name):
+                    path.unlink(missing_ok=True)
 
     def _clear(self) -> None:
         """Remove what a run wrote, and nothing else that may lie here."""
