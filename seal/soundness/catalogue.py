@@ -45,7 +45,7 @@ def _split_problems(template: EnvironmentTemplate) -> Iterator[Finding]:
 def labels_there(template: EnvironmentTemplate) -> Iterator[Finding]:
     """Others can only use what says what it is and whose it is."""
     manifest = template.manifest
-    wanted = {"licence": 'licence = "CC0-1.0"', "description": 'description = "Book rooms."'}
+    wanted = {"licence": 'licence = "CC0-1.0"', "description": 'description = "Lend out books."'}
     problems = (
         Finding(
             check=LABEL_CLAIM,
