@@ -54,8 +54,9 @@ def match_gold(
     """Gold's calls in order, each with its attempt.
 
     Exact attempts are given out first, those that succeeded before those that did not; then each
-    gold call left takes the attempt of its tool that differs in the fewest arguments. No attempt
-    stands for two gold calls.
+    gold call left takes the attempt of its tool that differs in the fewest arguments, and in place
+    of an error the call that came of it, if that stands for nothing else. No attempt stands for two
+    gold calls.
     """
     free = list(attempts)
     found: dict[int, Match] = {}
@@ -71,15 +72,35 @@ def match_gold(
     for index, call in enumerate(gold):
         if index not in found:
             same_tool = [attempt for attempt in free if attempt.call.tool == call.tool]
-            nearest = min(
-                same_tool,
-                key=lambda a: (len(differing(contract[call.tool], call, a)), -a.step),
-                default=None,
-            )
+            nearest = _nearest(contract, call, same_tool)
             if nearest is not None:
                 free.remove(nearest)
             found[index] = Match(call, nearest)
-    return [found[index] for index in range(len(gold))]
+    return [_corrected(contract, found[index], free) for index in range(len(gold))]
+
+
+def _corrected(contract: Contract, match: Match, free: list[Attempt]) -> Match:
+    """The match with the call that came of its error, if one is free; it is then taken."""
+    error = match.attempt
+    if error is None or error.succeeded or match.exact:
+        return match
+    later = [
+        a for a in free if a.succeeded and a.call.tool == error.call.tool and a.step > error.step
+    ]
+    call = _nearest(contract, match.gold, later)
+    if call is None:
+        return match
+    free.remove(call)
+    return Match(match.gold, call)
+
+
+def _nearest(contract: Contract, gold: GoldCall, attempts: Sequence[Attempt]) -> Attempt | None:
+    """The attempt that differs from gold in the fewest arguments, the latest of equals."""
+    return min(
+        attempts,
+        key=lambda a: (len(differing(contract[gold.tool], gold, a)), -a.step),
+        default=None,
+    )
 
 
 def is_exact(contract: Contract, gold: GoldCall, attempt: Attempt) -> bool:

@@ -108,7 +108,8 @@ class _Trace:
         if gold is None:
             found = [*label.errors(attempts), *label.answer(), *label.failed_checks()]
         elif not gold:
-            found = [*label.errors(attempts), *label.abstention(), *label.answer()]
+            # That a call was made is the fault, and what came of it only follows.
+            found = [*label.abstention(), *label.errors(attempts), *label.answer()]
         else:
             matches = match_gold(self.template.contract, gold, attempts)
             found = list(label.against_gold(matches))
@@ -177,8 +178,9 @@ class _Labeller:
         """A turn in which gold makes calls."""
         causes = list(self._causes(matches)) if self.deviates else []
         yield from causes
-        told = {cause.call_id for cause in causes}
-        yield from self.errors([a for a in self.attempts if a.call.id not in told])
+        # Servers number calls anew in every message, so an id alone would tell nothing apart.
+        told = {(cause.step, cause.call_id) for cause in causes}
+        yield from self.errors([a for a in self.attempts if (a.step, a.call.id) not in told])
         yield from self.recovery_failures()
         if self.deviates and not causes:
             if self.trace.diverged(self.index - 1) and all(m.exact for m in matches):
@@ -190,17 +192,17 @@ class _Labeller:
     def _causes(self, matches: Sequence[Match]) -> Iterator[Diagnosis]:
         """Why gold's calls were not made, in gold's order."""
         if not self.attempts:
-            if self.turn.stop == "answered":
-                first = matches[0].gold
-                yield self._diagnosis(Kind.NO_CALL, first.tool, expected=_shown_call(first))
+            kind = Kind.NO_CALL if self.turn.stop == "answered" else Kind.LIMIT_REACHED
+            first = matches[0].gold
+            yield self._diagnosis(kind, first.tool, expected=_shown_call(first))
             return
         lost = [
             a
             for a in self.attempts
             if a.error and a.error.kind in ("malformed_call", "unknown_tool")
         ]
-        taken = {m.attempt.call.id for m in matches if m.attempt}
-        strays = [a for a in lost if a.call.id not in taken and not self._recovered(a)]
+        taken = [m.attempt for m in matches if m.attempt]
+        strays = [a for a in lost if a not in taken and not self._recovered(a)]
         for place, match in enumerate(matches):
             if match.satisfied:
                 continue
@@ -292,7 +294,8 @@ class _Labeller:
     def _recovered(self, attempt: Attempt) -> bool:
         """A later call of the same tool went through; for a call of no tool, any later call."""
         later = [a for a in self.attempts if a.succeeded and a.step > attempt.step]
-        nameless = attempt.error is not None and attempt.error.kind == "unknown_tool"
+        unknown = attempt.error is not None and attempt.error.kind == "unknown_tool"
+        nameless = unknown or not attempt.call.tool
         return any(nameless or a.call.tool == attempt.call.tool for a in later)
 
     def recovery_failures(self) -> Iterator[Diagnosis]:
