@@ -57,6 +57,13 @@ def evolved(
     )
 
 
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Evolution, RunFolder]:
+    """Two generations of the offline rewriter, and their run folder."""
+    out = tmp_path_factory.mktemp("runs") / "two"
+    return evolved(out=out, generations=2), RunFolder(out)
+
+
 def verdicts(generation: Generation) -> dict[str, str]:
     return {patch.slot: patch.verdict for patch in generation.patches}
 
@@ -110,9 +117,8 @@ def test_where_nothing_is_accepted_the_words_stay_as_they_were():
     assert len(found.generations) == 2, "patience runs out"
 
 
-def test_an_accepted_line_traces_to_its_gate_result_and_to_diagnosed_rollouts(tmp_path: Path):
-    found = evolved(out=tmp_path / "run", generations=2)
-    folder = RunFolder(tmp_path / "run")
+def test_an_accepted_line_traces_to_its_gate_result_and_to_diagnosed_rollouts(two):
+    found, folder = two
     rollouts = {(r.candidate, r.id) for r in folder.lines("rollouts", Rollout).read()}
     accepted = [(g, p) for g in found.generations for p in g.patches if p.verdict == "accepted"]
     assert {patch.slot for _, patch in accepted} == set(found.changed)
@@ -130,7 +136,7 @@ def test_an_accepted_line_traces_to_its_gate_result_and_to_diagnosed_rollouts(tm
     assert all(words[patch.slot] == patch.after for _, patch in accepted)
 
 
-@pytest.mark.parametrize("budget", [1, 41, 70, 150, 333])
+@pytest.mark.parametrize("budget", [1, 41, 70, 333])
 def test_the_budget_is_never_passed(budget: int, tmp_path: Path):
     found = evolved(out=tmp_path / "run", generations=3, budget=budget)
     lines = list(RunFolder(tmp_path / "run").lines("rollouts", Rollout).read())
@@ -142,8 +148,8 @@ def test_the_budget_is_never_passed(budget: int, tmp_path: Path):
         assert found.candidate == found.original
 
 
-def test_each_test_uses_scenarios_of_its_own_and_a_level_of_its_own(tmp_path: Path):
-    found = evolved(out=tmp_path / "run", generations=2)
+def test_each_test_uses_scenarios_of_its_own_and_a_level_of_its_own(two):
+    found, _ = two
     gates = [gate for generation in found.generations for gate in generation.gates]
     for kinds in (("bundle", "half"), ("removal",)):
         numbers = [gate.k for gate in gates if gate.test in kinds]
