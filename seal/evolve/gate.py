@@ -17,6 +17,8 @@ _GRID = 50
 _STAKES = tuple((i + 0.5) / _GRID for i in range(_GRID))
 OWN_EVIDENCE = 20.0
 """Evidence that a patch is missed when it is taken back: it then stands by itself."""
+ALL_ALIKE = 40
+"""Scenarios without any difference after which a test stops."""
 UNSCORED_SHARE = 0.02
 """Above this share of unscored scenarios a test is undecided."""
 
@@ -127,9 +129,17 @@ class PairedTest:
             return False
         if self.bet.capital >= self.threshold:
             return True
+        if self._nothing_differs:
+            return True
         if self.kind == "removal":
             return self.against.capital >= OWN_EVIDENCE
         return self.futility.e_value >= self.config.futility_e
+
+    @property
+    def _nothing_differs(self) -> bool:
+        """So many scenarios ended alike that hundreds more are not worth their cost."""
+        discordant = self.futility.wins + self.futility.losses
+        return not discordant and len(self.differences) >= ALL_ALIKE
 
     @property
     def _too_many_unscored(self) -> bool:
@@ -143,7 +153,11 @@ class PairedTest:
             stopped: Why it ended before it was decided, if something else ended it.
         """
         verdict, reason = self._verdict(stopped)
+        # A removal is told from the patch's side: what speaks for the patch is a win.
         sign = -1.0 if self.kind == "removal" else 1.0
+        wins, losses = self.futility.wins, self.futility.losses
+        if self.kind == "removal":
+            wins, losses = losses, wins
         effect, low, high = mean_interval([sign * d for d in self.differences])
         return GateResult(
             test=self.kind,
@@ -155,8 +169,8 @@ class PairedTest:
             low=round(low, 6),
             high=round(high, 6),
             pairs=len(self.differences),
-            wins=self.futility.wins,
-            losses=self.futility.losses,
+            wins=wins,
+            losses=losses,
             unscored=self.unscored,
             e_value=round(min(self.bet.capital, 1e12), 4),
             threshold=round(self.threshold, 4),
@@ -168,6 +182,8 @@ class PairedTest:
             return "undecided", f"{self.unscored} of {total} scenarios could not be scored"
         if self.bet.capital >= self.threshold:
             return "accepted", f"capital {self.bet.capital:.1f} reached {self.threshold:.0f}"
+        if self._nothing_differs:
+            stopped = f"all of {len(self.differences)} scenarios end alike"
         if self.kind == "removal":
             if self.against.capital >= OWN_EVIDENCE:
                 return "refused", "without it the scores are worse"

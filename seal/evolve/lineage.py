@@ -53,7 +53,7 @@ class GateResult(Record):
     pairs: int
     """Scenarios scored under both."""
     wins: int
-    """Scenarios in which the child did better; of a removal, the words without the patch."""
+    """Scenarios that speak for the patches; of a removal, for keeping the patch."""
     losses: int
     unscored: int
     e_value: float

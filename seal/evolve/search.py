@@ -107,7 +107,7 @@ class Search:
             draft.reason = "the budget is spent"
         for patch in draft.patches:
             self._proposer.remember(patch)
-        last = self._diagnosed[-1] if self._diagnosed else []
+        last = self._diagnosed[index] if index < len(self._diagnosed) else []
         accepted = self.candidate.id != parent.candidate.id
         generation = Generation(
             index=index,

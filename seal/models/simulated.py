@@ -32,6 +32,10 @@ class Reader:
 
     errs: float
     slips: float
+    acts: float | None = None
+    """How often it acts where it should ask or decline and was not told to; None: as it errs."""
+    everywhere: bool = False
+    """Whether it reads a rule in the words of any tool, not of the one it calls alone."""
 
 
 LONG_RUN = 5
@@ -46,7 +50,10 @@ READERS = {
 class SimulatedPolicy:
     """The simulated reader of one profile."""
 
-    def __init__(self, reader: str) -> None:
+    def __init__(self, reader: str | Reader) -> None:
+        if isinstance(reader, Reader):
+            self.name, self.version, self._reader = "sim", "simulated", reader
+            return
         if reader not in READERS:
             raise ConfigError(
                 f"sim:{reader}: no such reader.\nReaders: {', '.join(READERS)}."
@@ -62,18 +69,20 @@ class SimulatedPolicy:
         plan = turn.plan()
         slips = tuple(p.slip for p in plan if p.slip) + turn.dropped
         at, corrected = 0, False
+        logged = slips
         for results in turn.results():
+            logged = ()
             fixes: list[Planned] = []
             for call, result in zip(plan[at:], results, strict=False):
                 if result.failed:
+                    logged += call.became_refused()
                     fix = None if corrected else turn.correction(call, result.content)
                     if fix is None:
-                        return Reply("I could not do that.")
+                        return Reply("I could not do that.", slips=logged)
                     fixes += fix
                     corrected = True
             at += len(results)
             plan[at:at] = fixes
-        logged = slips if given.steps_taken == 0 else ()
         if at >= len(plan):
             return Reply(turn.answer(), slips=logged)
         calls = tuple(
@@ -147,6 +156,8 @@ class _Reading:
             return []
         guidance = self.given.messages[0].content
         rate = self.reader.errs if self._has_rules else self.reader.slips
+        if self.reader.acts is not None:
+            rate = self.reader.acts
         if teaches_abstention(guidance):
             rate = self.reader.slips
         if not self._errs(rate, "abstain", guidance):
@@ -193,6 +204,8 @@ class _Reading:
         wrong = []
         for name, said in call.as_said.items():
             texts = [words, *self._heard]
+            if self.reader.everywhere:
+                texts += self._words.values()
             if self._knows(call, name, texts):
                 continue
             if self._errs(self.reader.errs, "argument", index, name, words):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from seal.models.protocol import PolicyInput
+from seal.models.reading import stands_in
 from seal.types import Arguments, GoldCall, Slip, ToolContract
 
 
@@ -28,6 +29,12 @@ class Planned:
         """The arguments as the call carries them."""
         return self.raw if self.raw is not None else json.dumps(self.arguments, ensure_ascii=False)
 
+    def became_refused(self) -> tuple[Slip, ...]:
+        """A wrong argument that the world refused is logged again, as what it became."""
+        if self.slip is None or self.slip.kind != "wrong_argument":
+            return ()
+        return (self.slip.model_copy(update={"kind": "refused"}),)
+
     def mends(self, message: str) -> bool:
         """Whether an error message says enough to take the slip back."""
         if self.slip is None or self.gold is None:
@@ -35,7 +42,7 @@ class Planned:
         if self.slip.kind in ("argument_missing", "argument_unexpected"):
             return f"'{self.slip.argument}'" in message
         if self.slip.kind == "unknown_tool":
-            return f"'{self.gold.tool}'" in message or f"{self.gold.tool}(" in message
+            return stands_in(self.gold.tool, message)
         # A wrong type or a broken call is mended by seeing the form of a right one.
         return f"{self.gold.tool}(" in message
 

@@ -206,11 +206,8 @@ def _generation(generation: Generation, axis: Axis) -> GenerationPart:
 
 
 def _line(gate: GateResult, axis: Axis) -> GateLine:
-    # A removal's wins are those of the words without the patch; its effect is already the patch's.
-    wins, losses = gate.wins, gate.losses
-    better, worse = (losses, wins) if gate.test == "removal" else (wins, losses)
     mark = axis.mark(gate.low, gate.effect, gate.high) if gate.pairs else None
-    return GateLine(gate, mark, better, worse)
+    return GateLine(gate, mark, gate.wins, gate.losses)
 
 
 def _final(

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seal.config import GateConfig
-from seal.evolve.gate import OWN_EVIDENCE, Bet, Futility, PairedTest, detectable_effect, level
+from seal.evolve.gate import (
+    ALL_ALIKE,
+    OWN_EVIDENCE,
+    Bet,
+    Futility,
+    PairedTest,
+    detectable_effect,
+    level,
+)
 from seal.evolve.lineage import GateResult, TestKind
 
 CONFIG = GateConfig()
@@ -138,12 +146,19 @@ def test_a_hopeless_test_stops_early_and_says_why():
 
 
 def test_scenarios_without_a_difference_decide_nothing():
-    test = fed([0.0] * 200)
+    test = fed([0.0] * (ALL_ALIKE - 1))
     assert not test.decided
+    assert "used up" in test.result(("a",)).reason
+    assert test.result(("a",), "the budget is spent").reason == "the budget is spent"
+
+
+def test_a_test_stops_when_every_scenario_ends_alike():
+    test = fed([0.0] * ALL_ALIKE)
+    assert test.decided
     result = test.result(("a",))
     assert (result.verdict, result.effect, result.e_value) == ("undecided", 0.0, 1.0)
-    assert "used up" in result.reason
-    assert test.result(("a",), "the budget is spent").reason == "the budget is spent"
+    assert result.reason == f"all of {ALL_ALIKE} scenarios end alike"
+    assert not fed([0.0] * ALL_ALIKE + [1.0]).decided, "one difference is worth going on for"
 
 
 def test_above_two_percent_unscored_no_test_is_decided():
@@ -176,7 +191,7 @@ def test_a_removal_counts_its_effect_for_the_patch_that_is_kept():
     assert missed.against.capital >= OWN_EVIDENCE
     assert missed.decided
     result = missed.result(("a.affordance",))
-    assert (result.verdict, result.effect, result.losses) == ("refused", 1.0, 7)
+    assert (result.verdict, result.effect, result.wins) == ("refused", 1.0, 7)
     assert result.reason == "without it the scores are worse"
     assert result.low > 0
 

@@ -90,7 +90,7 @@ def generations() -> tuple[Generation, ...]:
         gates=(
             gate("bundle", "a.affordance", "b.constraint.x", "c"),
             gate("removal", "a.affordance", verdict="undecided", effect=-0.01, low=-0.06, high=0.1),
-            gate("removal", "b.constraint.x", verdict="refused", wins=2, losses=11, k=2),
+            gate("removal", "b.constraint.x", verdict="refused", wins=11, losses=2, k=2),
             gate("removal", "c", k=3, effect=-0.4, low=-0.6, high=-0.2, e_value=2400.0),
         ),
         failed=31,

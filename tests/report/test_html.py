@@ -217,7 +217,7 @@ def test_every_test_is_there_with_its_figures_and_an_interval_against_zero(tmp_p
     assert "56.8 of 40 needed" in texts[0]
     assert "no clear difference" in texts[1]
     assert "patch stays" in texts[2]
-    assert "11 / 2" in texts[2], "of a removal, the losses speak for the patch"
+    assert "11 / 2" in texts[2], "of a removal, the wins speak for the patch"
     assert "patch taken back" in texts[3]
     assert "2,400 of 40 needed" in texts[3]
     assert "half 1: 1 patch" in texts[4]
