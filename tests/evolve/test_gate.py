@@ -196,7 +196,7 @@ def test_a_removal_counts_its_effect_for_the_patch_that_is_kept():
     assert result.low > 0
 
     harmful = fed([1.0] * 8, "removal").result(("a.affordance",))
-    assert (harmful.verdict, harmful.effect, harmful.wins) == ("accepted", -1.0, 8)
+    assert (harmful.verdict, harmful.effect, harmful.losses) == ("accepted", -1.0, 8)
     assert harmful.high < 0
     assert harmful.reason == "capital 56.8 reached 40"
 
