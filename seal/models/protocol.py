@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from seal.types import RenderedTool, Sampling, Slip, Task, ToolCall, ToolContract, Usage
 
@@ -74,4 +74,27 @@ class Policy(Protocol):
 
     def act(self, given: PolicyInput) -> Reply:
         """The next agent message."""
+        ...
+
+
+@runtime_checkable
+class PacedPolicy(Policy, Protocol):
+    """A policy that works on many rollouts at once, each at its own pace.
+
+    A rollout goes by `TASK#SAMPLE`, in what `replies` brings and in what `release` takes.
+    """
+
+    rows: int
+    """Rollouts that it can hold at once."""
+
+    def submit(self, given: PolicyInput) -> None:
+        """Ask for the next agent message of a rollout."""
+        ...
+
+    def replies(self) -> list[tuple[str, Reply]]:
+        """Work until one of the messages that were asked for is there; those that are."""
+        ...
+
+    def release(self, key: str) -> None:
+        """Forget a rollout that is over."""
         ...

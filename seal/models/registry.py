@@ -1,6 +1,6 @@
 """From what a user types after `-m` to a policy."""
 
-from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from seal.config import ModelConfig
 from seal.errors import ConfigError
@@ -8,9 +8,12 @@ from seal.models.budget import Budget
 from seal.models.gold import GoldPolicy, ReplayPolicy
 from seal.models.protocol import Policy
 from seal.models.simulated import SimulatedPolicy
-from seal.types import Rollout
+from seal.records import RunFolder
 
-FORMS = "gold, replay:RUN, sim:novice|expert|lost, or a litellm name such as openai/gpt-4o-mini"
+FORMS = (
+    "gold, replay:RUN, sim:novice|expert|lost, local:NAME_OR_PATH[+ADAPTER], "
+    "or a litellm name such as openai/gpt-4o-mini"
+)
 
 
 def open_policy(
@@ -19,7 +22,6 @@ def open_policy(
     base_url: str | None = None,
     config: ModelConfig | None = None,
     budget: Budget | None = None,
-    replayed: Callable[[str], Iterable[Rollout]] | None = None,
 ) -> Policy:
     """The policy of a name.
 
@@ -28,7 +30,6 @@ def open_policy(
         base_url: The server of an OpenAI-compatible model.
         config: How a model is called.
         budget: The money it may spend, shared with others; None: no limit.
-        replayed: Reads the rollouts of a run folder, for `replay:`.
 
     Raises:
         ConfigError: The name is of none of these forms.
@@ -39,8 +40,14 @@ def open_policy(
         return GoldPolicy()
     if kind == "sim" and colon:
         return SimulatedPolicy(rest)
-    if kind == "replay" and rest and replayed is not None:
-        return ReplayPolicy(name, replayed(rest))
+    if kind == "replay" and rest:
+        folder = RunFolder(Path(rest))
+        folder.settings()
+        return ReplayPolicy(name, folder.rollouts())
+    if kind == "local" and rest:
+        from seal.models.local import open_local_policy
+
+        return open_local_policy(name)
     if "/" not in name or kind in ("sim", "replay", "local"):
         raise ConfigError(f"-m {name}: no such model.\nModels: {FORMS}.")
     from seal.models.litellm import open_litellm_policy

@@ -84,6 +84,10 @@ class _Dialogue:
     usage: Usage = field(default_factory=Usage)
 
 
+Moves = Generator[PolicyInput, Reply, Outcome]
+"""A rollout that asks for replies, so that any driver can give them; in the end, its outcome."""
+
+
 def roll_out(
     arena: Arena, task: Task, policy: Policy, *, sample: int, seed: int, sampling: Sampling
 ) -> Outcome:
@@ -95,6 +99,25 @@ def roll_out(
     Raises:
         BudgetReached: The money is spent; there is no rollout then.
     """
+    moves = begin(arena, task, policy, sample=sample, seed=seed, sampling=sampling)
+    try:
+        given = next(moves)
+        while True:
+            try:
+                reply = policy.act(given)
+            except ModelFailure as failure:
+                given = moves.throw(failure)
+            else:
+                given = moves.send(reply)
+    except StopIteration as end:
+        outcome: Outcome = end.value
+        return outcome
+
+
+def begin(
+    arena: Arena, task: Task, policy: Policy, *, sample: int, seed: int, sampling: Sampling
+) -> Moves:
+    """A rollout that waits for its first reply; `roll_out` says what it records."""
     started = time.perf_counter()
     dialogue = _Dialogue(arena, task, [Message("system", arena.prompt)])
     played: Played | None = None
@@ -102,9 +125,8 @@ def roll_out(
     score = Score(reward=None)
     try:
         gold = arena.gold.of(task)
-        moves = _play(dialogue, sample, seed, sampling)
-        world = _drive(moves, policy)
-        played = Played(tuple(dialogue.played), world)
+        checks = yield from _play(dialogue, sample, seed, sampling)
+        played = Played(tuple(dialogue.played), checks)
         answers = [turn.steps[-1].content if turn.steps else "" for turn in dialogue.turns]
         score = verify(arena.template, task, gold, played, answers)
     except BudgetReached:
@@ -133,23 +155,10 @@ def roll_out(
     return Outcome(rollout, played)
 
 
-def _drive(
-    moves: Generator[PolicyInput, Reply, dict[str, bool]], policy: Policy
-) -> dict[str, bool]:
-    """Let a policy answer every request of a dialogue; the named checks at its end."""
-    try:
-        given = next(moves)
-        while True:
-            given = moves.send(policy.act(given))
-    except StopIteration as end:
-        checks: dict[str, bool] = end.value
-        return checks
-
-
 def _play(
     dialogue: _Dialogue, sample: int, seed: int, sampling: Sampling
 ) -> Generator[PolicyInput, Reply, dict[str, bool]]:
-    """The dialogue as a generator: it asks for replies, so that any driver can give them."""
+    """The dialogue, turn by turn; the named checks at its end."""
     arena, task = dialogue.arena, dialogue.task
     world = arena.template.new_world(task)
     for index, user_turn in enumerate(task.turns):

@@ -1,12 +1,12 @@
 """Many rollouts: threads for waiting, and a run folder that can be resumed."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from seal.errors import ModelFailure
-from seal.models.protocol import Policy
-from seal.rollout.agent import Arena, Outcome, roll_out
+from seal.models.protocol import PacedPolicy, Policy
+from seal.rollout.agent import Arena, Moves, Outcome, begin, roll_out
 from seal.types import Sampling, Task
 
 GIVE_UP_AFTER = 3
@@ -39,6 +39,10 @@ def roll_out_all(
         ModelFailure: The model fails from the start; nothing more is tried.
     """
     watch = _Watch(len(jobs))
+    if isinstance(policy, PacedPolicy):
+        for outcome in at_own_pace(_begun(arena, jobs, policy, settings), policy):
+            yield watch.seen(outcome)
+        return
 
     def one(job: Job) -> Outcome:
         return roll_out(
@@ -55,6 +59,53 @@ def roll_out_all(
             yield watch.seen(one(job))
         return
     yield from _in_threads(one, jobs, settings.workers, watch)
+
+
+def _begun(
+    arena: Arena, jobs: Sequence[Job], policy: Policy, settings: RolloutSettings
+) -> Iterator[tuple[str, Moves]]:
+    for job in jobs:
+        yield (
+            f"{job.task.id}#{job.sample}",
+            begin(
+                arena,
+                job.task,
+                policy,
+                sample=job.sample,
+                seed=settings.seed,
+                sampling=settings.sampling,
+            ),
+        )
+
+
+def at_own_pace(begun: Iterable[tuple[str, Moves]], policy: PacedPolicy) -> Iterator[Outcome]:
+    """Drive rollouts, as many at once as the policy holds; none waits for another's turn to end.
+
+    Args:
+        begun: Rollouts from `begin`, by `TASK#SAMPLE`; taken when there is room for one more.
+        policy: What acts.
+    """
+    waiting = iter(begun)
+    moves: dict[str, Moves] = {}
+    more = True
+    while more or moves:
+        while more and len(moves) < policy.rows:
+            key, fresh = next(waiting, ("", None))
+            more = fresh is not None
+            if fresh is not None:
+                try:
+                    policy.submit(next(fresh))
+                except StopIteration as end:
+                    yield end.value
+                else:
+                    moves[key] = fresh
+        for key, reply in policy.replies() if moves else ():
+            try:
+                policy.submit(moves[key].send(reply))
+            except StopIteration as end:
+                del moves[key]
+                policy.release(key)
+                yield end.value
 
 
 def _in_threads(
