@@ -32,7 +32,7 @@ $(VENV)/core: pyproject.toml .ci/constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/dev: pyproject.toml .ci/constraints.txt | $(BIN)/python
-	$(PIP) install $(PINS) --editable '.[lm,evolve,bfcl]' --group dev
+	$(PIP) install $(PINS) --editable '.[all]' --group dev
 	@touch $@
 
 clean:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from seal.errors import ConfigError, StorageFailure
-from seal.types import Candidate, Record, content_hash
+from seal.types import Candidate, Record, Rollout, content_hash
 
 SCHEMA = 1
 _PARTIAL = re.compile(r"\.(json|toml)\.\d+\.partial$")
@@ -159,7 +159,7 @@ class RunFolder:
         if not self.settings_path.is_file():
             raise ConfigError(
                 f"{self.path}: no run here (there is no run.toml).\n"
-                "Runs are folders that `seal run`, `seal evolve` or `seal train` wrote.\n"
+                "Runs are folders that `seal run` or `seal evolve` wrote.\n"
                 "See yours with: ls runs"
             )
         try:
@@ -178,10 +178,20 @@ class RunFolder:
         """Mark the run finished, with its summary."""
         write_json(self.path / "result.json", result)
 
+    def rollouts(self) -> list[Rollout]:
+        """The last record of each rollout; one that broke gives way to one that did not."""
+        found: dict[tuple[str, str], Rollout] = {}
+        for rollout in self.lines("rollouts", Rollout).read():
+            key = (rollout.candidate, rollout.id)
+            if key not in found or rollout.failure is None or found[key].failure:
+                found[key] = rollout
+        return list(found.values())
+
     def save_candidate(self, candidate: Candidate) -> None:
-        """Keep a candidate under its id."""
-        content = {"seal": SCHEMA, "id": candidate.id, **candidate.model_dump()}
-        write_json(self.path / "candidates" / f"{candidate.id}.json", content)
+        """Keep a candidate under its id; one that is kept stays as it is."""
+        path = self.path / "candidates" / f"{candidate.id}.json"
+        if not path.is_file():
+            write_json(path, {"seal": SCHEMA, "id": candidate.id, **candidate.model_dump()})
 
     def candidate(self, candidate_id: str) -> Candidate:
         """The candidate of this id, or of the one id that starts so."""
@@ -226,14 +236,9 @@ class RunFolder:
         found = self.settings()
         # As a TOML file would give them back: without what is None, and lists for tuples.
         settings = tomllib.loads(to_toml(settings))
-        differs = sorted(
-            key for key in found.keys() | settings.keys() if found.get(key) != settings.get(key)
-        )
-        if differs:
-            key = differs[0]
+        if differs := _first_difference(found, settings):
             raise ConfigError(
-                f"{self.path}: a run with other settings is here "
-                f"({key}: {found.get(key)!r} there, {settings.get(key)!r} now).\n"
+                f"{self.path}: a run with other settings is here ({differs}).\n"
                 "Choose another folder with --out, or start this one over with --fresh."
             )
 
@@ -253,6 +258,18 @@ class RunFolder:
             path.unlink()
         for name in ("candidates", "work"):
             shutil.rmtree(self.path / name, ignore_errors=True)
+
+
+def _first_difference(found: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> str:
+    """The first setting that differs, by its dotted name; empty if none does."""
+    for key in sorted(found.keys() | wanted.keys()):
+        old, new = found.get(key), wanted.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            if inner := _first_difference(old, new, f"{prefix}{key}."):
+                return inner
+        elif old != new:
+            return f"{prefix}{key}: {old!r} there, {new!r} now"
+    return ""
 
 
 def read_candidate(path: Path) -> Candidate:

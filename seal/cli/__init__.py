@@ -59,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"seal: {error}\n")
         return error.exit_code
     except KeyboardInterrupt:
+        sys.stderr.write("seal: interrupted; what was done is kept. The same command resumes.\n")
         return 130
     except BrokenPipeError:
         # The reader has seen enough. Python would try once more to flush, at exit, and complain.

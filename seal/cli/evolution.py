@@ -197,6 +197,8 @@ def diff(
         print_json_line({"first": a.id, "second": b.id, "changed": len(slots)})
     else:
         print_line(f"{len(slots)} slots differ between {a.id} and {b.id}")
+        if folder.result() is None:
+            print_line("This run is unfinished; the command that began it resumes it.")
     raise typer.Exit(0 if slots else 1)
 
 
@@ -225,6 +227,16 @@ def promote(
 
     folder, generations = _opened(run)
     template = environment_of(folder)
+    if folder.result() is None:
+        raise ConfigError(
+            f"{run}: this run is unfinished: what is in force now may still be taken back.\n"
+            "The command that began it resumes it; promote its words then."
+        )
+    if template.original.id != folder.settings()["candidate"]:
+        raise ConfigError(
+            f"{template.folder / 'slots.toml'}: edited since this run began; its words were tested "
+            "against the earlier ones.\nEvolve again, or write elsewhere with --out FILE."
+        )
     evolved = _candidate(folder, generations, "final")
     changed = changed_slots(template.original, evolved)
     if template.conventions and out is None:
@@ -236,7 +248,9 @@ def promote(
     target = out or template.folder / "slots.toml"
     if changed:
         if target.is_file():
-            write_text(folder.path / "slots.before.toml", target.read_text(encoding="utf-8"))
+            before = folder.path / "slots.before.toml"
+            write_text(before, target.read_text(encoding="utf-8"))
+            note(f"what {target} said before is kept in {before}")
         write_text(target, seed_texts_toml(evolved))
     if json:
         print_json_line({"changed": changed, "file": str(target), "candidate": evolved.id})

@@ -79,6 +79,9 @@ def print_generation(generation: "Generation") -> None:
     if generation.gates:
         print_line("  tests")
         print_table(*_gate_table(generation.gates))
+        print_line(
+            "    a test accepts when its e-value, a bet's capital, reaches the second figure"
+        )
     if generation.reason:
         print_line(f"  {generation.reason}")
     print_line()
@@ -100,7 +103,7 @@ def _print_patch(patch: "Patch") -> None:
     ]
     print_line(f"    why: {patch.rationale}")
     print_line(f"    evidence: {'; '.join(rows) or 'none'}")
-    if patch.reason:
+    if patch.reason and patch.verdict != "accepted":
         print_line(f"    verdict: {patch.reason}")
 
 
@@ -148,7 +151,11 @@ def print_evolution(
     for slot in found.dropped_seeds:
         print_line(f"did not survive: the author's {slot}: {original[slot]}")
     changed = len(found.changed)
-    print_line(f"{changed} slots changed; {found.rollouts} of {found.budget} rollouts spent")
+    print_line(
+        f"{changed} slots changed; {found.rollouts} of {found.budget} rollouts spent, "
+        f"{found.original_score.total + found.evolved_score.total * bool(changed)} more on the "
+        f"test split; {found.stopped}"
+    )
     print_line(f"run folder: {folder}")
     if changed:
         print_line(f"See the words with: seal diff {folder}")

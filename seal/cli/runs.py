@@ -85,28 +85,35 @@ def policy_of(
     model: str, base_url: str | None, config: "ModelConfig", budget: "Budget"
 ) -> "Policy":
     """The policy that `-m` names."""
-    from seal.diagnose.run import read_rollouts
     from seal.models.registry import open_policy
-    from seal.records import RunFolder
 
-    def replayed(path: str) -> "list[Rollout]":
-        folder = RunFolder(Path(path))
-        folder.settings()
-        return read_rollouts(folder)
-
-    return open_policy(model, base_url=base_url, config=config, budget=budget, replayed=replayed)
+    return open_policy(model, base_url=base_url, config=config, budget=budget)
 
 
 def workers_for(policy: "Policy", jobs: int) -> int:
     """Threads help where a policy waits for a server; the others compute."""
-    return jobs if "/" in policy.name and not policy.name.startswith("replay:") else 1
+    return jobs if spends(policy) else 1
 
 
 def note_budget(policy: "Policy", budget: "Budget", *, quiet: bool) -> None:
     """Say what may be spent, before anything is."""
-    if "/" in policy.name and not policy.name.startswith("replay:"):
-        limit = "no limit" if budget.dollars is None else f"at most ${budget.dollars:.2f}"
-        note(f"{policy.name}: {limit}; set one with --set dollars=AMOUNT", quiet=quiet)
+    if not spends(policy):
+        return
+    if budget.dollars is None:
+        note(f"{policy.name}: no limit; set one with --set dollars=AMOUNT", quiet=quiet)
+    elif not getattr(policy, "price_known", True):
+        note(
+            f"{policy.name}: at most ${budget.dollars:g}, but what this model costs is not known: "
+            "the limit cannot bind",
+            quiet=quiet,
+        )
+    else:
+        note(f"{policy.name}: at most ${budget.dollars:g}", quiet=quiet)
+
+
+def spends(policy: "Policy") -> bool:
+    """Whether a policy is a model on a server."""
+    return "/" in policy.name and not policy.name.startswith(("replay:", "local:"))
 
 
 def note_spend(usage: "Usage", *, quiet: bool) -> None:
@@ -259,15 +266,24 @@ def compare(
     if json:
         print_json_line(found)
     else:
-        print_table(
-            ["run", "score"],
-            [[first, f"{found.first:.3f}"], [second, f"{found.second:.3f}"]],
-            right=["score"],
-        )
+        rows = [
+            [path, *_made_with(path), f"{score:.3f}"]
+            for path, score in ((first, found.first), (second, found.second))
+        ]
+        print_table(["run", "policy", "candidate", "split", "score"], rows, right=["score"])
+        if found.left_out:
+            print_line(f"on the {found.shared} rollouts of both; {found.left_out} are in one alone")
         print_line(difference_line(found.effect, found.low, found.high, found.pairs))
         if found.unscored:
             print_line(f"{found.unscored} scenarios left out: unscored on one side")
     raise typer.Exit(0 if found.low > 0 else 1)
+
+
+def _made_with(path: Path) -> list[str]:
+    from seal.records import RunFolder
+
+    settings = RunFolder(path).settings()
+    return [label(settings["policy"]), settings["candidate"], settings["split"]]
 
 
 def difference_line(effect: float, low: float, high: float, pairs: int) -> str:
@@ -281,43 +297,56 @@ def show_run(path: Path, *, task: str | None, as_json: bool) -> None:
     Raises:
         ConfigError: The run has no rollout of this task.
     """
-    from seal.diagnose.run import diagnose as find
-    from seal.diagnose.run import read_rollouts
+    from seal.diagnose.run import diagnose_rollouts, environment_of
     from seal.errors import ConfigError, did_you_mean
     from seal.records import RunFolder
 
-    rollouts = read_rollouts(RunFolder(path))
+    folder = RunFolder(path)
+    settings = folder.settings()
+    rollouts = folder.rollouts()
     if task is None:
-        _print_rollouts(rollouts, path, as_json=as_json)
+        _print_rollouts(rollouts, path, as_json=as_json, by_candidate="split" not in settings)
         return
-    chosen = [rollout for rollout in rollouts if rollout.task == task]
+    chosen = [rollout for rollout in rollouts if task in (rollout.task, rollout.id)]
     if not chosen:
+        known = {rollout.task for rollout in rollouts}
         raise ConfigError(
             f"{path}: no rollout of task '{task}'.\n"
-            f"List them with: seal show {path}{did_you_mean(task, {r.task for r in rollouts})}"
+            f"List them with: seal show {path}{did_you_mean(task, known)}"
         )
-    labels = {(d.candidate, d.rollout): d for d in find(path).diagnosed}
+    found = diagnose_rollouts(environment_of(folder), folder, chosen)
+    labels = {(d.candidate, d.rollout): d for d in found}
     for rollout in chosen:
         diagnosed = labels.get((rollout.candidate, rollout.id))
         if as_json:
-            found = diagnosed.model_dump(mode="json") if diagnosed else None
-            print_json_line({**rollout.model_dump(mode="json"), "diagnosed": found})
+            shown = diagnosed.model_dump(mode="json") if diagnosed else None
+            print_json_line({**rollout.model_dump(mode="json"), "diagnosed": shown})
             continue
         for line in rollout_lines(rollout, diagnosed):
             print_line(line)
 
 
-def _print_rollouts(rollouts: "list[Rollout]", path: Path, *, as_json: bool) -> None:
+def _print_rollouts(
+    rollouts: "list[Rollout]", path: Path, *, as_json: bool, by_candidate: bool
+) -> None:
+    """Every rollout in a line; of a run with many candidates, every candidate."""
     if as_json:
         for rollout in rollouts:
-            print_json_line(_line(rollout))
+            print_json_line({**_line(rollout), "candidate": rollout.candidate})
         return
-    rows = [
-        [r.id, r.group, r.candidate, "unscored" if r.reward is None else f"{r.reward:g}"]
-        for r in rollouts
-    ]
-    print_table(["rollout", "group", "candidate", "reward"], rows, right=["reward"])
-    print_line(f"Show one with: seal show {path} --task TASK")
+    if by_candidate:
+        made: dict[str, list[float]] = {}
+        for rollout in rollouts:
+            made.setdefault(rollout.candidate, []).append(rollout.reward or 0.0)
+        rows = [[name, len(each), f"{sum(each) / len(each):.3f}"] for name, each in made.items()]
+        columns = ["candidate", "rollouts", "mean reward"]
+        print_table(columns, rows, right=columns[1:])
+    else:
+        rows = [
+            [r.id, r.group, "unscored" if r.reward is None else f"{r.reward:g}"] for r in rollouts
+        ]
+        print_table(["rollout", "group", "reward"], rows, right=["reward"])
+    print_line(f"Show a task's rollouts with: seal show {path} --task TASK")
 
 
 def rollout_lines(rollout: "Rollout", diagnosed: "DiagnosedRollout | None") -> Iterator[str]:

@@ -75,15 +75,19 @@ def build_profile(generations: Sequence[Iterable[DiagnosedRollout]], original: s
     """The profile of train rollouts, one collection a generation, the latest last.
 
     Args:
-        generations: Diagnosed rollouts; the last collection weighs fully.
+        generations: Diagnosed rollouts; the last collection weighs fully. One that was used again
+            in a later generation counts there alone.
         original: The id of the original words, which tells the two exposures apart.
     """
     tallies: dict[Key, _Tally] = defaultdict(_Tally)
     failed_weight: dict[bool, float] = defaultdict(float)
     rollouts = failed = 0
+    counted: set[tuple[str, str]] = set()
     for age, diagnosed in enumerate(reversed(generations)):
         weight = 0.5 ** (age / HALF_LIFE)
-        for one in sorted(diagnosed, key=lambda d: (d.rollout, d.candidate)):
+        fresh = [d for d in diagnosed if (d.rollout, d.candidate) not in counted]
+        counted |= {(d.rollout, d.candidate) for d in fresh}
+        for one in sorted(fresh, key=lambda d: (d.rollout, d.candidate)):
             if one.reward is None:
                 continue
             evolved = one.candidate != original

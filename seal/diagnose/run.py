@@ -10,7 +10,7 @@ from seal.envs import EnvironmentTemplate, load_environment
 from seal.envs.verify import GoldReplays, environment_hash
 from seal.errors import ConfigError
 from seal.records import RunFolder, write_json
-from seal.types import Candidate, DiagnosedRollout, Rollout
+from seal.types import SPLITS, Candidate, DiagnosedRollout, Rollout, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +46,31 @@ def _reference(settings: dict[str, str]) -> str:
     return f"{settings['folder']}{at}{seed}"
 
 
-def read_rollouts(folder: RunFolder) -> list[Rollout]:
-    """A run's rollouts, the last record of each; one that broke gives way to one that did not."""
-    found: dict[tuple[str, str], Rollout] = {}
-    for rollout in folder.lines("rollouts", Rollout).read():
-        key = (rollout.candidate, rollout.id)
-        if key not in found or rollout.failure is None or found[key].failure:
-            found[key] = rollout
-    return list(found.values())
-
-
 def diagnose(
     run: str | Path, progress: Callable[[int, int], None] = lambda _done, _total: None
 ) -> RunDiagnosis:
     """Diagnose every rollout of a run folder, and write `diagnoses.jsonl` and `profile.json`.
+
+    Of an evolve run, the rollouts of train tasks: a profile is never of the others, and the one
+    that its search has built stays.
 
     Raises:
         ConfigError: There is no run here, or its environment has changed since.
     """
     folder = RunFolder(Path(run))
     template = environment_of(folder)
-    rollouts = read_rollouts(folder)
+    rollouts = folder.rollouts()
+    evolved = folder.settings().get("command") == "evolve"
+    if evolved:
+        train = {task.id for task in template.tasks("train")}
+        rollouts = [rollout for rollout in rollouts if rollout.task in train]
     found = diagnose_rollouts(template, folder, rollouts, progress)
     lines = folder.lines("diagnoses", DiagnosedRollout)
     lines.path.unlink(missing_ok=True)
     lines.append(*found)
     profile = build_profile([found], template.original.id)
-    write_json(folder.path / "profile.json", {"seal": 1, **profile.model_dump(mode="json")})
+    if not evolved:
+        write_json(folder.path / "profile.json", {"seal": 1, **profile.model_dump(mode="json")})
     return RunDiagnosis(tuple(found), profile)
 
 
@@ -80,7 +78,7 @@ def diagnose_rollouts(
     template: EnvironmentTemplate,
     folder: RunFolder,
     rollouts: Sequence[Rollout],
-    progress: Callable[[int, int], None],
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> list[DiagnosedRollout]:
     """The diagnoses of a folder's rollouts, in their order."""
     gold = GoldReplays(template)
@@ -91,7 +89,17 @@ def diagnose_rollouts(
         if rollout.candidate not in candidates:
             candidates[rollout.candidate] = folder.candidate(rollout.candidate)
         words = candidates[rollout.candidate]
-        if rollout.task in tasks:
-            found.append(diagnose_rollout(template, gold, tasks[rollout.task], words, rollout))
+        if task := tasks.get(rollout.task) or _fresh_task(template, rollout.task):
+            found.append(diagnose_rollout(template, gold, task, words, rollout))
         progress(number, len(rollouts))
     return found
+
+
+def _fresh_task(template: EnvironmentTemplate, task_id: str) -> Task | None:
+    """A generated task beyond the splits' own scenarios, as the gate draws them."""
+    split, _, rest = task_id.partition("-")
+    index = rest.partition("-")[0]
+    if not template.generated or split not in SPLITS or not index.isdecimal():
+        return None
+    drawn = template.scenario(split, int(index))
+    return next((task for task in drawn if task.id == task_id), None)

@@ -156,8 +156,11 @@ class PairedTest:
         # A removal is told from the patch's side: what speaks for the patch is a win.
         sign = -1.0 if self.kind == "removal" else 1.0
         wins, losses = self.futility.wins, self.futility.losses
+        capital, threshold = self.bet.capital, self.threshold
         if self.kind == "removal":
             wins, losses = losses, wins
+            if verdict != "accepted":
+                capital, threshold = self.against.capital, OWN_EVIDENCE
         effect, low, high = mean_interval([sign * d for d in self.differences])
         return GateResult(
             test=self.kind,
@@ -172,8 +175,8 @@ class PairedTest:
             wins=wins,
             losses=losses,
             unscored=self.unscored,
-            e_value=round(min(self.bet.capital, 1e12), 4),
-            threshold=round(self.threshold, 4),
+            e_value=round(min(capital, 1e12), 4),
+            threshold=round(threshold, 4),
         )
 
     def _verdict(self, stopped: str) -> tuple[Verdict, str]:
@@ -192,6 +195,15 @@ class PairedTest:
             share = f"{self.config.futility_share:.0%}"
             return "refused", f"clearly less than {share} of the differing scenarios favour it"
         return "undecided", stopped or "the gate scenarios are used up without clear evidence"
+
+
+def fewest_scenarios(config: GateConfig, k: int = 1) -> int:
+    """The scenarios that the k-th test needs to accept at all, if every one of them is won."""
+    bet, wanted, scenarios = Bet(), 1 / level(config.alpha, k), 0
+    while bet.capital < wanted:
+        bet.add(1.0)
+        scenarios += 1
+    return scenarios
 
 
 def detectable_effect(config: GateConfig, scenarios: int, k: int = 1) -> float:

@@ -44,6 +44,7 @@ class Ledger:
         self._settings = settings
         self._budget = budget
         self._progress = progress
+        self._run = run
         self._lines = run.lines("rollouts", Rollout) if run else None
         self._known: dict[Key, Rollout] = {}
         self._counted: set[Key] = set()
@@ -67,6 +68,8 @@ class Ledger:
         if not free and self.spent + len(fresh) > self._budget:
             raise BudgetSpent
         missing = self._missing(dict(zip(keys, jobs, strict=True)))
+        if self._run:
+            self._run.save_candidate(arena.candidate)
         for outcome in roll_out_all(arena, list(missing.values()), self._policy, self._settings):
             rollout = outcome.rollout
             self._known[rollout.candidate, rollout.task, rollout.sample] = rollout

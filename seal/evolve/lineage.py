@@ -57,6 +57,7 @@ class GateResult(Record):
     losses: int
     unscored: int
     e_value: float
+    """The capital that decided; of a removal that was not adopted, of the bet for the patch."""
     threshold: float
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from seal.config import EvolveConfig
 from seal.envs import EnvironmentTemplate, load_environment
+from seal.errors import ConfigError
 from seal.evolve.evidence import Rewriter
-from seal.evolve.gate import detectable_effect
+from seal.evolve.gate import detectable_effect, fewest_scenarios
 from seal.evolve.ledger import Ledger, RecordedRewriter
 from seal.evolve.lineage import Generation, changed_slots
 from seal.evolve.offline import OfflineRewriter
@@ -43,6 +44,8 @@ class Evolution(Record):
     """Original against evolved words on the test split, read once."""
     original_score: ScoreSummary
     evolved_score: ScoreSummary
+    stopped: str
+    """Why the search ended."""
     rollouts: int
     """Rollouts spent on the search; the test split comes on top."""
     budget: int
@@ -99,6 +102,7 @@ def evolve(
     )
     config, options = config or EvolveConfig(), options or EvolveOptions()
     rewriter, watch = rewriter or OfflineRewriter(), watch or _Silent()
+    _check_size(template, config)
     policy = open_policy(policy) if isinstance(policy, str) else policy
     arena = Arena(template)
     if options.out is None:
@@ -108,6 +112,33 @@ def evolve(
         result = _evolve(arena, policy, rewriter, config, options, watch)
         folder.finish(result.model_dump(mode="json"))
     return result
+
+
+def _check_size(template: EnvironmentTemplate, config: EvolveConfig) -> None:
+    """Refuse what could not adopt anything, whatever came of it.
+
+    Raises:
+        ConfigError: There are too few gate scenarios, no test tasks, or too small a budget.
+    """
+    scenarios, needed = gate_scenarios(template, config), fewest_scenarios(config.gate)
+    if scenarios < needed:
+        raise ConfigError(
+            f"{template.name}: {scenarios} gate scenarios; the first test needs {needed} to adopt "
+            "a rewrite even if it wins them all.\n"
+            "Give the environment more scenarios (of tasks.jsonl, 3 in 10 go to the gate) or a "
+            "generator."
+        )
+    if not template.tasks("test"):
+        raise ConfigError(
+            f"{template.name}: no task in the test split, on which the result is read.\n"
+            'Give the environment more scenarios, or tasks with split = "test".'
+        )
+    profiled = min(config.profile_tasks, len(template.tasks("train")))
+    if config.budget < profiled:
+        raise ConfigError(
+            f"budget={config.budget}: one generation begins with {profiled} rollouts of train "
+            "tasks.\nRaise it, or lower profile_tasks, with --set."
+        )
 
 
 def _evolve(
@@ -153,6 +184,7 @@ def _evolve(
         test=paired(before, after),
         original_score=summarize(before),
         evolved_score=summarize(after),
+        stopped=search.stopped,
         rollouts=ledger.spent,
         budget=config.budget,
         usage=ledger.usage,
@@ -197,7 +229,12 @@ def describe(
 
 def gate_power(template: EnvironmentTemplate, config: EvolveConfig) -> tuple[int, float]:
     """The scenarios that one adoption test may use, and the gain that the first would detect."""
-    scenarios = config.gate.scenarios
-    if not template.generated:
-        scenarios = min(scenarios, len({task.scenario for task in template.tasks("gate")}))
+    scenarios = gate_scenarios(template, config)
     return scenarios, detectable_effect(config.gate, scenarios)
+
+
+def gate_scenarios(template: EnvironmentTemplate, config: EvolveConfig) -> int:
+    """The scenarios that one adoption test may use."""
+    if template.generated:
+        return config.gate.scenarios
+    return min(config.gate.scenarios, len({task.scenario for task in template.tasks("gate")}))

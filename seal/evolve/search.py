@@ -71,6 +71,8 @@ class Search:
         self._diagnosed: list[list[DiagnosedRollout]] = []
         self._adoption_tests = 0
         self._removal_tests = 0
+        self.stopped = ""
+        """Why the search is over, once it is."""
 
     @property
     def profile(self) -> Profile:
@@ -85,11 +87,16 @@ class Search:
     def generations(self) -> Iterator[Generation]:
         """Generation after generation, until budget, patience or the number asked for run out."""
         idle = 0
+        self.stopped = "all generations are done"
         for index in range(self._config.generations):
             generation = self._generation(index)
             yield generation
             idle = 0 if generation.accepted else idle + 1
-            if idle >= self._config.patience or generation.reason == "the budget is spent":
+            if generation.reason == "the budget is spent":
+                self.stopped = generation.reason
+                return
+            if idle >= self._config.patience:
+                self.stopped = f"{idle} generations in a row adopted nothing"
                 return
 
     def _generation(self, index: int) -> Generation:
@@ -169,7 +176,7 @@ class Search:
         """Gate the bundle of what is left; if it is refused, its halves, one after the other."""
         bundle = [patch.slot for patch in draft.patches if patch.verdict != "refused"]
         if not bundle:
-            draft.reason = "nothing to propose"
+            draft.reason = "nothing new to propose for faults of two rollouts or more"
             return
         if self._gate(draft, bundle, "bundle"):
             self._test_removals(draft, bundle)

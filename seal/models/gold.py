@@ -41,6 +41,7 @@ class ReplayPolicy:
     def __init__(self, name: str, rollouts: Iterable[Rollout]) -> None:
         self.name = name
         self._rollouts = {rollout.id: rollout for rollout in rollouts}
+        self.contracts = {rollout.contract for rollout in self._rollouts.values()}
         self.version = content_hash(
             [
                 rollout.model_dump(exclude={"seconds"})

@@ -267,6 +267,11 @@ class LiteLLMPolicy:
         self.client = client
         self.version = client.model
 
+    @property
+    def price_known(self) -> bool:
+        """Whether spending can be counted."""
+        return self.client.price_known
+
     def act(self, given: PolicyInput) -> Reply:
         """The model's next message, its calls as it wrote them.
 

@@ -7,7 +7,7 @@ import threading
 from functools import cached_property
 from typing import Any
 
-from seal.errors import ModelFailure, blame, did_you_mean, missing_extra
+from seal.errors import ConfigError, ModelFailure, blame, did_you_mean, missing_extra
 from seal.models.failures import TOOLS_NEEDED
 
 _IMPORT = threading.Lock()
@@ -64,7 +64,7 @@ class Provider:
             raise self._unknown()
         missing = self._missing_key()
         if missing and not own_server:
-            raise ModelFailure(
+            raise ConfigError(
                 f"{given}: the key for {self.name} is not in the environment.\n"
                 f"Set it with: export {missing}=...\n"
                 "A server of your own needs none: give its address with --base-url."
@@ -77,10 +77,10 @@ class Provider:
         """The environment variable that holds the key."""
         return f"{self.name.upper()}_API_KEY"
 
-    def _unknown(self) -> ModelFailure:
+    def _unknown(self) -> ConfigError:
         first = self.given.partition("/")[0]
         known = [str(getattr(p, "value", p)) for p in self.library.provider_list]
-        return ModelFailure(
+        return ConfigError(
             f"'{self.given}': no provider and model can be read from this name.\n"
             "Write it as PROVIDER/MODEL, such as openai/gpt-4.1-mini, anthropic/claude-sonnet-4-5 "
             "or ollama/qwen3; for an OpenAI-compatible server openai/MODEL with --base-url."

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from seal.diagnose.run import read_rollouts
 from seal.errors import ConfigError
 from seal.records import RunFolder
 from seal.rollout.scores import PairedSummary, paired
@@ -23,7 +22,7 @@ def compare(first: str | Path, second: str | Path) -> PairedSummary:
             "their tasks are not the same.\n"
             "Compare runs of one environment, with one convention seed."
         )
-    sides: list[list[Rollout]] = [read_rollouts(one) for one in (a, b)]
+    sides: list[list[Rollout]] = [one.rollouts() for one in (a, b)]
     shared = {r.id for r in sides[0]} & {r.id for r in sides[1]}
     if not shared:
         raise ConfigError(

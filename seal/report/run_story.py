@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seal.diagnose.profile import Profile, ProfileRow
-from seal.diagnose.run import RunDiagnosis, diagnose, environment_of, read_rollouts
+from seal.diagnose.run import RunDiagnosis, diagnose, environment_of
 from seal.envs import EnvironmentTemplate
 from seal.errors import ConfigError, SealError
 from seal.evolve.lineage import changed_slots, row_name
@@ -137,7 +137,7 @@ def run_story(folder: RunFolder) -> RunStory:
         ConfigError: There is nothing to report, or a record cannot be read.
     """
     settings, result = folder.settings(), read_run_result(folder)
-    rollouts = read_rollouts(folder)
+    rollouts = folder.rollouts()
     if not rollouts:
         raise ConfigError(
             f"{folder.path}: no rollout yet, so there is nothing to report.\n"

@@ -7,6 +7,7 @@ from typing import Any
 
 from seal.envs import EnvironmentTemplate, load_environment
 from seal.errors import ConfigError
+from seal.models.gold import ReplayPolicy
 from seal.models.protocol import Policy
 from seal.models.registry import open_policy
 from seal.records import RunFolder
@@ -76,6 +77,11 @@ def run(
     policy = open_policy(policy) if isinstance(policy, str) else policy
     jobs = _jobs(template, settings)
     arena = Arena(template, settings.candidate)
+    if isinstance(policy, ReplayPolicy) and policy.contracts != {arena.contract_hash}:
+        raise ConfigError(
+            f"{policy.name}: recorded on another environment than {template.name}, or before its "
+            "contract changed.\nReplay a run on the environment it was made with."
+        )
     if out is None:
         done = _complete(arena, jobs, policy, settings, {}, lambda _: None, progress)
         return result_of(template, settings, done)

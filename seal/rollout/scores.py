@@ -40,6 +40,10 @@ class PairedSummary(Record):
     """Scenarios with a rollout unscored on either side."""
     first: float
     second: float
+    shared: int
+    """Rollouts that both sides have; the scores are of these."""
+    left_out: int
+    """Rollouts that one side has alone."""
 
 
 def summarize(rollouts: Sequence[Rollout]) -> ScoreSummary:
@@ -147,4 +151,6 @@ def paired(first: Sequence[Rollout], second: Sequence[Rollout]) -> PairedSummary
         unscored=len(differences) - len(known),
         first=summarize([r for r in first if r.id in shared]).score or 0.0,
         second=summarize([r for r in second if r.id in shared]).score or 0.0,
+        shared=len(shared),
+        left_out=len({r.id for r in first} ^ {r.id for r in second}),
     )

@@ -68,6 +68,11 @@ def test_what_was_right_and_what_was_unscored_are_in_no_count():
     assert (profile.rows, profile.rollouts, profile.failed) == ((), 3, 0)
 
 
+def test_a_rollout_used_in_two_generations_counts_in_the_later_alone():
+    once = build_profile([[failed("a", diagnosis())]], ORIGINAL)
+    assert build_profile([[failed("a", diagnosis())]] * 2, ORIGINAL) == once
+
+
 def test_a_rollout_counts_once_however_often_it_shows_a_failure():
     again = [diagnosis(step=step, call_id=str(step)) for step in range(3)]
     (row,) = build_profile([[failed("a", *again)]], ORIGINAL).rows

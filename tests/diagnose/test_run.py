@@ -5,7 +5,6 @@ import json
 import pytest
 
 import seal
-from seal.diagnose.run import read_rollouts
 from seal.envs import load_environment
 from seal.errors import ConfigError
 from seal.records import RunFolder
@@ -76,7 +75,7 @@ def test_a_record_that_broke_gives_way_to_one_that_did_not_and_to_nothing_else(m
     broken = {"score": Score(reward=None), "failure": "ModelFailure: gone"}
     lines.append(first.model_copy(update=broken))
     lines.append(second.model_copy(update={"seconds": 9.0}))
-    found = {one.id: one for one in read_rollouts(folder)}
+    found = {one.id: one for one in folder.rollouts()}
     assert (found[first.id], found[second.id].seconds) == (first, 9.0)
     assert len(found) == 40
 

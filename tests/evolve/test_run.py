@@ -87,8 +87,9 @@ def test_the_folder_tells_what_the_call_returned(parcels: Path, whole: Path):
     assert found.model_dump(mode="json") == RunFolder(whole).result()
     kept = tuple(RunFolder(whole).lines("generations", Generation).read())
     assert kept == found.generations
-    accepted = {g.candidate for g in kept if g.accepted}
-    assert set(candidates(whole)) == {f"{name}.json" for name in accepted | {found.original}}
+    tried = {rollout.candidate for rollout in RunFolder(whole).rollouts()}
+    assert {g.candidate for g in kept} | {found.original} <= tried
+    assert set(candidates(whole)) == {f"{name}.json" for name in tried}
 
 
 def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(

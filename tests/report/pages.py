@@ -128,7 +128,15 @@ def evolution(**changes: object) -> Evolution:
         changed=("a.affordance", "b.constraint.x"),
         dropped_seeds=("a.affordance",),
         test=PairedSummary(
-            effect=0.685, low=0.62, high=0.75, pairs=50, unscored=0, first=0.22, second=0.905
+            effect=0.685,
+            low=0.62,
+            high=0.75,
+            pairs=50,
+            unscored=0,
+            first=0.22,
+            second=0.905,
+            shared=50,
+            left_out=0,
         ),
         original_score=score,
         evolved_score=score.model_copy(
@@ -142,6 +150,7 @@ def evolution(**changes: object) -> Evolution:
         ),
         rollouts=761,
         budget=6000,
+        stopped="all generations are done",
         usage=usage,
         rewriter_usage=usage.model_copy(update={"dollars": 0.5}),
     )
