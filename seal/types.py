@@ -109,9 +109,10 @@ class UserTurn(Record):
 class Task(Record):
     """Pure data: what the user wants, where the world starts, and how success is known."""
 
-    id: str
-    scenario: str
-    """The situation this task is a view of; splits, pairs and intervals go by it."""
+    id: str = ""
+    """Unique in its environment; a generator leaves it to SEAL, and `tasks.jsonl` must have it."""
+    scenario: str = ""
+    """The situation this task is a view of; splits, pairs and intervals go by it. As `id`."""
     group: str = "all"
     """Difficulty level or benchmark category."""
     turns: Annotated[tuple[UserTurn, ...], Field(min_length=1)]

@@ -1,12 +1,10 @@
-"""Tool contracts: from type hints or imported schemas, and the validation of calls against them.
+"""Tool contracts: from types or imported schemas, and the validation of calls against them.
 
 A contract holds no prose. Validation is strict ("9" is no integer, 9.0 is one) and never repairs.
 """
 
-import inspect
 import json
 import math
-import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Union
@@ -21,8 +19,7 @@ from pydantic import (
     create_model,
 )
 
-from seal.envs.environment import Conventions, Environment, RuleSource, ToolMark
-from seal.errors import TemplateError, did_you_mean
+from seal.errors import TemplateError
 from seal.types import (
     Arguments,
     CallError,
@@ -68,74 +65,6 @@ class Contract:
     def declared(self) -> list[dict[str, Any]]:
         """The part of the contract hash that the tools make up."""
         return [tool.contract.model_dump() for _, tool in sorted(self.tools.items())]
-
-
-def contract_of(world: type[Environment], conventions: Conventions) -> Contract:
-    """The contract of every `@tool` method, in the author's order.
-
-    Raises:
-        TemplateError: A hint is missing or is no JSON type, or a rule names no argument.
-    """
-    marks = {
-        name: (member, member.__seal_tool__)
-        for owner in reversed(world.__mro__)
-        for name, member in vars(owner).items()
-        if hasattr(member, "__seal_tool__")
-    }
-    return Contract({n: _tool_of(n, m, mark, conventions) for n, (m, mark) in marks.items()})
-
-
-def _tool_of(name: str, method: Any, mark: ToolMark, conventions: Conventions) -> Tool:  # noqa: ANN401
-    where = f"{inspect.getsourcefile(method)}:{inspect.getsourcelines(method)[1]}"
-    hints = typing.get_type_hints(method, include_extras=True)
-    fields: dict[str, tuple[Any, Any]] = {}
-    for parameter in list(inspect.signature(method).parameters.values())[1:]:
-        if parameter.name not in hints:
-            raise TemplateError(
-                f"{where}: {name}({parameter.name}) has no type hint.\n"
-                "The hints of a tool are its contract."
-            )
-        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-        fields[parameter.name] = (hints[parameter.name], default)
-    for argument in mark.rules:
-        if argument not in fields:
-            raise TemplateError(
-                f"{where}: {name} declares a rule for '{argument}', which is no argument of it.\n"
-                f"Arguments: {', '.join(fields) or 'none'}.{did_you_mean(argument, fields)}"
-            )
-    requires = mark.requires(conventions) if callable(mark.requires) else mark.requires
-    rules = {argument: _draw(rule, conventions) for argument, rule in mark.rules.items()}
-    return build_tool(
-        name,
-        fields,
-        prose=_docstring(method),
-        rule=Rule(requires=requires),
-        rules={argument: rule for argument, rule in rules.items() if rule.stated()},
-        mutates=mark.mutates,
-        where=where,
-    )
-
-
-def _draw(rule: RuleSource, conventions: Conventions) -> Rule:
-    return (rule(conventions) if callable(rule) else rule) or Rule()
-
-
-def _docstring(method: Any) -> Prose:  # noqa: ANN401
-    """First paragraph, and the `Args:` entries, of a Google-style docstring."""
-    text = inspect.getdoc(method) or ""
-    head, _, rest = text.partition("\nArgs:\n")
-    parameters: dict[str, str] = {}
-    name = ""
-    for line in rest.splitlines():
-        if line and not line.startswith(" "):
-            break
-        entry, colon, prose = line.strip().partition(":")
-        if colon and entry.isidentifier() and len(line) - len(line.lstrip()) <= 4:
-            name = entry
-            parameters[name] = prose.strip()
-        elif name and line.strip():
-            parameters[name] += f" {line.strip()}"
-    return Prose(" ".join(head.split("\n\n")[0].split()), parameters)
 
 
 def build_tool(

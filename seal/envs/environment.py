@@ -15,6 +15,11 @@ Conventions = Mapping[str, Any]
 RuleSource = Rule | Callable[[Any], Rule | None] | None
 """A rule, or what makes one from the drawn conventions."""
 F = TypeVar("F", bound=Callable[..., Any])
+VERIFY_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "verify_state": ("final", "every_turn"),
+    "verify_outputs": ("reads", "all"),
+}
+"""What an environment may choose of its verifier, as attributes of its class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,12 @@ def check(method: F) -> F:
     """Make a method a named check: true if the final world is as a task wants it."""
     method.__seal_check__ = True  # type: ignore[attr-defined]
     return method
+
+
+def check_names(world: type["Environment"]) -> tuple[str, ...]:
+    """The names of an environment's checks."""
+    members = inspect.getmembers(world)
+    return tuple(name for name, member in members if getattr(member, "__seal_check__", False))
 
 
 class Quarantined(Record):
@@ -98,9 +109,10 @@ class Environment:
         conventions: Conventions,  # noqa: ARG003
         rng: random.Random,  # noqa: ARG003
     ) -> Iterable[Task]:
-        """The tasks of one fresh scenario; their ids and scenario need only differ inside it.
+        """The tasks of one fresh scenario, drawn from `rng` alone.
 
-        An environment without `tasks.jsonl` overrides this.
+        An environment without `tasks.jsonl` overrides this. `id`, `scenario` and `split` are set
+        by SEAL, so tasks may leave them out.
         """
         return ()
 
@@ -136,11 +148,7 @@ class Environment:
 
     def final_checks(self) -> dict[str, Callable[[], bool]]:
         """The environment's checks by name."""
-        return {
-            name: getattr(self, name)
-            for name, member in inspect.getmembers(type(self))
-            if getattr(member, "__seal_check__", False)
-        }
+        return {name: getattr(self, name) for name in check_names(type(self))}
 
 
 def _plain(value: Any) -> JsonValue:  # noqa: ANN401 - whatever an author keeps in a world

@@ -103,6 +103,8 @@ class Renderer:
                 )
         if problems:
             raise TemplateError("\n".join(problems))
+        self.printed: dict[str, int] = {}
+        """How often its block prints each slot text that there could be; a slot is printed once."""
         self.slots: dict[str, Slot] = {slot.id: slot for slot in self._discover()}
 
     def _load(
@@ -128,7 +130,8 @@ class Renderer:
             owner = f"{slot.tool}/{slot.recovery or 'words'}"
             if owner not in rendered:
                 rendered[owner] = self._everything(slot, sentinels)
-            if rendered[owner].count(sentinels[slot.id]) == 1:
+            self.printed[slot.id] = rendered[owner].count(sentinels[slot.id])
+            if self.printed[slot.id] == 1:
                 yield slot
 
     def _potential_slots(self) -> Iterator[Slot]:
@@ -160,8 +163,7 @@ class Renderer:
         for slot_id, text in texts.items():
             slot = self.slots.get(slot_id)
             if slot is None:
-                close = did_you_mean(slot_id, self.slots)
-                problems.append(f"no slot '{slot_id}' in the words.{close}")
+                problems.append(self.absence(slot_id))
                 continue
             if len(text) > slot.max_chars:
                 problems.append(f"{slot_id}: {len(text)} characters, at most {slot.max_chars}.")
@@ -170,6 +172,16 @@ class Renderer:
             except ValueError as cause:
                 problems.append(f"{slot_id}: {cause}.")
         return problems
+
+    def absence(self, slot_id: str) -> str:
+        """Why there is no such slot."""
+        times = self.printed.get(slot_id)
+        if times is None:
+            return f"no slot '{slot_id}' in the words.{did_you_mean(slot_id, self.slots)}"
+        if times == 0:
+            return f"'{slot_id}' is not printed whole by its block, so it is no slot."
+        count = "twice" if times == 2 else f"{times} times"
+        return f"'{slot_id}' appears {count} in the block, so it is no slot; print it once."
 
     def prompt(self, candidate: Candidate) -> str:
         """The system prompt under a candidate."""
@@ -221,7 +233,7 @@ class Renderer:
             "argument": error.argument or "",
         }
         context = {
-            "error": Lookup(shown),
+            "error": Lookup("error", shown),
             "recovery": text,
             "tool": tool or "",
             "conventions": self._conventions,
@@ -243,7 +255,9 @@ class Renderer:
             "tool": name,
             "conventions": self._conventions,
             "affordance": texts.get(f"{name}.affordance", ""),
-            "constraint": Lookup({p: texts.get(f"{name}.constraint.{p}", "") for p in paths}),
+            "constraint": Lookup(
+                "constraint", {p: texts.get(f"{name}.constraint.{p}", "") for p in paths}
+            ),
         }
         words = self._files[name]
         described = {}
@@ -256,7 +270,7 @@ class Renderer:
                     **shared,
                     "argument": path,
                     "prose": tool.prose.parameters.get(path, ""),
-                    "rule": Lookup(rule_values(rule)),
+                    "rule": Lookup("rule", rule_values(rule)),
                 },
             )
         description = words.render(
@@ -264,7 +278,7 @@ class Renderer:
             {
                 **shared,
                 "prose": tool.prose.description,
-                "rule": Lookup(rule_values(tool.contract.rule)),
+                "rule": Lookup("rule", rule_values(tool.contract.rule)),
             },
         )
         parameters = _describe(tool.contract.parameters, described, "")

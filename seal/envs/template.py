@@ -1,13 +1,13 @@
 """An environment template: contract, words, tasks and verifier of one environment folder."""
 
+import copy
 import importlib
 import importlib.util
 import inspect
-import json
 import random
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,12 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from seal.envs.contract import Contract, contract_of
-from seal.envs.environment import Conventions, Environment
+from seal.envs.contract import Contract
+from seal.envs.declared import contract_of
+from seal.envs.environment import VERIFY_OPTIONS, Conventions, Environment, check_names
+from seal.envs.misfits import author_code, misfits
 from seal.envs.render import Renderer
+from seal.envs.tasks import problems_of_task, read_tasks
 from seal.errors import EnvironmentFailure, TemplateError, blame, did_you_mean
 from seal.records import to_toml
 from seal.types import (
@@ -33,7 +36,6 @@ from seal.types import (
 
 SCENARIOS: dict[Split, int] = {"train": 240, "gate": 240, "validation": 120, "test": 200}
 """Scenarios a split of a generated environment."""
-_SHARES: dict[Split, float] = {"train": 0.3, "gate": 0.3, "validation": 0.15, "test": 0.25}
 
 
 class Manifest(Record):
@@ -76,14 +78,16 @@ class EnvironmentTemplate:
         return self.manifest.limits
 
     def new_world(self, task: Task) -> Environment:
-        """A fresh world, set up for a task.
+        """A fresh world, set up for a task; whatever it does, the task stays as it is.
 
         Raises:
             EnvironmentFailure: The environment's own `reset` raised something.
         """
-        with blame(EnvironmentFailure, f"{self.name}: reset for task {task.id}"):
+        # A world may keep parts of `task.state` and change them: they must be its own.
+        own = task.model_copy(update={"state": copy.deepcopy(task.state)})
+        with author_code(EnvironmentFailure, f"{self.name}: reset for task {task.id}"):
             world = self.world(self.conventions)
-            world.reset(task)
+            world.reset(own)
         return world
 
     def tasks(self, split: Split | None) -> tuple[Task, ...]:
@@ -101,7 +105,8 @@ class EnvironmentTemplate:
     def _tasks(self, split: Split) -> Iterable[Task]:
         path = self.folder / "tasks.jsonl"
         if path.is_file():
-            return [task for task in read_tasks(path, self.contract) if task.split == split]
+            tasks = read_tasks(path, self.contract, check_names(self.world))
+            return [task for task in tasks if task.split == split]
         if imported := self.world.imported_tasks(split):
             return imported
         return (task for index in range(SCENARIOS[split]) for task in self.scenario(split, index))
@@ -114,16 +119,43 @@ class EnvironmentTemplate:
         )
 
     def scenario(self, split: Split, index: int) -> Iterator[Task]:
-        """The tasks of one generated scenario; any index gives a fresh one."""
-        rng = random.Random(f"{self.name}/{split}/{index}")
-        with blame(EnvironmentFailure, f"{self.name}: generate scenario {split}-{index}"):
-            tasks = list(self.world.generate(self.conventions, rng))
+        """The tasks of one generated scenario; any index gives a fresh one.
+
+        Raises:
+            EnvironmentFailure: The author's `generate` raised something.
+            TemplateError: What it made are no tasks, or they do not fit the contract.
+        """
+        tasks = self._generated(split, index)
         for number, task in enumerate(tasks):
             suffix = f"-{number}" if len(tasks) > 1 else ""
             scenario = f"{split}-{index:03d}"
             yield task.model_copy(
                 update={"id": f"{scenario}{suffix}", "scenario": scenario, "split": split}
             )
+
+    def _generated(self, split: Split, index: int) -> list[Task]:
+        rng = random.Random(f"{self.name}/{split}/{index}")
+        source = inspect.getsourcefile(self.world)
+        what = f"{self.name}: generate scenario {split}-{index}"
+        with author_code(EnvironmentFailure, what, source):
+            made: object = self.world.generate(self.conventions, rng)
+            # Records can be iterated over too: by their fields.
+            several = isinstance(made, Iterable) and not isinstance(made, Task | Mapping | str)
+            items: list[object] = list(made) if several else []  # type: ignore[call-overload]
+        tasks = [item for item in items if isinstance(item, Task)]
+        if not several or len(tasks) < len(items):
+            wrong = next((i for i in items if not isinstance(i, Task)), made)
+            shown = "a Task by itself" if isinstance(wrong, Task) else repr(wrong)[:80]
+            raise TemplateError(
+                f"{source}: {self.world.__name__}.generate must yield Tasks; it gave {shown}.\n"
+                "Write: yield Task(turns=..., state=...)"
+            )
+        checks = check_names(self.world)
+        problems = [p for task in tasks for p in problems_of_task(task, self.contract, checks)]
+        if problems:
+            lines = dict.fromkeys(f"{source}: {what}: {problem}" for problem in problems)
+            raise TemplateError("\n".join(lines))
+        return tasks
 
     @cached_property
     def contract_parts(self) -> dict[str, Any]:
@@ -149,9 +181,8 @@ def load_template(folder: Path, defaults: Path, convention_seed: int = 0) -> Env
     """
     manifest = _read_manifest(folder / "env.toml")
     world = _load_world(folder, manifest)
-    with blame(TemplateError, f"{folder}: draw(rng) of {world.__name__}"):
-        conventions = world.draw(random.Random(f"{manifest.name}@{convention_seed}"))
-        contract = contract_of_world(world, conventions)
+    conventions = _draw(world, f"{manifest.name}@{convention_seed}")
+    contract = contract_of_world(world, conventions)
     description = manifest.description
     renderer = Renderer(folder, defaults, contract, conventions, description, manifest.slots)
     return EnvironmentTemplate(
@@ -166,9 +197,21 @@ def load_template(folder: Path, defaults: Path, convention_seed: int = 0) -> Env
     )
 
 
+def _draw(world: type[Environment], seed: str) -> Conventions:
+    source = inspect.getsourcefile(world)
+    with author_code(TemplateError, f"draw(rng) of {world.__name__}", source):
+        drawn = world.draw(random.Random(seed))
+    if not isinstance(drawn, Mapping):
+        raise TemplateError(
+            f"{source}: draw(rng) of {world.__name__} returned {drawn!r}; return a dict."
+        )
+    return drawn
+
+
 def contract_of_world(world: type[Environment], conventions: Conventions) -> Contract:
     """The contract an adapter imports, or the one its `@tool` methods make up."""
-    contract = world.imported_contract() or contract_of(world, conventions)
+    with blame(TemplateError, f"{inspect.getsourcefile(world)}: the contract"):
+        contract = world.imported_contract() or contract_of(world, conventions)
     if not contract.tools:
         raise TemplateError(
             f"{inspect.getsourcefile(world)}: {world.__name__} has no tools.\n"
@@ -183,12 +226,7 @@ def _read_manifest(path: Path) -> Manifest:
     except OSError as cause:
         raise TemplateError(f"{path}: cannot be read ({cause.strerror}).") from cause
     except ValidationError as cause:
-        known = [*Manifest.model_fields, *(f"limits.{n}" for n in Limits.model_fields)]
-        lines = []
-        for error in cause.errors():
-            where = ".".join(str(part) for part in error["loc"])
-            close = did_you_mean(where, known) if error["type"] == "extra_forbidden" else ""
-            lines.append(f"{path}: {where}: {error['msg']}.{close}")
+        lines = [f"{path}: {problem}" for problem in misfits(cause, Manifest)]
         raise TemplateError("\n".join(lines)) from cause
     except ValueError as cause:
         raise TemplateError(f"{path}: not TOML: {cause}.") from cause
@@ -197,10 +235,10 @@ def _read_manifest(path: Path) -> Manifest:
 def _load_world(folder: Path, manifest: Manifest) -> type[Environment]:
     entry = manifest.entry
     where = str(folder / entry) if entry.endswith(".py") else entry
-    with blame(TemplateError, f"{where}: cannot be imported"):
-        if entry.endswith(".py"):
-            module = _import_file(folder / entry)
-        else:
+    if entry.endswith(".py"):
+        module = _import_file(folder / entry)
+    else:
+        with author_code(TemplateError, f"{where}: cannot be imported"):
             module = importlib.import_module(entry)
     worlds = [
         member
@@ -213,13 +251,34 @@ def _load_world(folder: Path, manifest: Manifest) -> type[Environment]:
         raise TemplateError(
             f"{where}: {len(worlds)} subclasses of Environment here; there must be one."
         )
+    _check_options(worlds[0], where)
     return worlds[0]
+
+
+def _check_options(world: type[Environment], where: str) -> None:
+    """Refuse a misspelt `verify_...` attribute or value: it would silently decide otherwise."""
+    for name in (name for name in vars(world) if name.startswith("verify_")):
+        value = getattr(world, name)
+        if name not in VERIFY_OPTIONS:
+            known = ", ".join(VERIFY_OPTIONS)
+            raise TemplateError(
+                f"{where}: {world.__name__} has no use for '{name}'.\n"
+                f"Options of the verifier: {known}.{did_you_mean(name, VERIFY_OPTIONS)}"
+            )
+        if value not in VERIFY_OPTIONS[name]:
+            raise TemplateError(
+                f"{where}: {world.__name__}.{name} is {value!r}.\n"
+                f"It may be: {', '.join(VERIFY_OPTIONS[name])}."
+                f"{did_you_mean(str(value), VERIFY_OPTIONS[name])}"
+            )
 
 
 def _import_file(path: Path) -> Any:  # noqa: ANN401 - a module
     if not path.is_file():
         raise TemplateError(f"{path}: no such file.\nenv.toml's `entry` names it.")
-    name = f"seal_environment_{content_hash([str(path.resolve()), path.read_text('utf-8')])}"
+    with blame(TemplateError, f"{path}: cannot be imported"):
+        source = path.read_text("utf-8")
+    name = f"seal_environment_{content_hash([str(path.resolve()), source])}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
@@ -228,7 +287,8 @@ def _import_file(path: Path) -> Any:  # noqa: ANN401 - a module
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with author_code(TemplateError, "cannot be imported", path):
+            spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
@@ -239,13 +299,29 @@ def _seed_texts(path: Path, renderer: Renderer) -> dict[str, str]:
     """The author's slot texts, empty where slots.toml has none."""
     texts = dict.fromkeys(renderer.slots, "")
     if path.is_file():
-        try:
-            seeds = dict(_flatten(tomllib.loads(path.read_text(encoding="utf-8")), ""))
-        except ValueError as cause:
-            raise TemplateError(f"{path}: not TOML: {cause}.") from cause
-        if problems := renderer.problems_of(seeds):
-            raise TemplateError("\n".join(f"{path}: {problem}" for problem in problems))
-        texts |= seeds
+        texts |= read_slot_texts(path, renderer)
+    return texts
+
+
+def read_slot_texts(path: Path, renderer: Renderer) -> dict[str, str]:
+    """The texts of a `slots.toml`, by slot.
+
+    Raises:
+        TemplateError: They are no texts, or fit no slots; all problems are said at once.
+    """
+    try:
+        found = dict(_flatten(tomllib.loads(path.read_text(encoding="utf-8")), ""))
+    except (OSError, ValueError) as cause:
+        raise TemplateError(f"{path}: not TOML: {cause}.") from cause
+    texts = {slot: text for slot, text in found.items() if isinstance(text, str)}
+    problems = [
+        f"{slot}: {value!r} is no text; write it in quotes."
+        for slot, value in found.items()
+        if slot not in texts
+    ]
+    problems += renderer.problems_of(texts)
+    if problems:
+        raise TemplateError("\n".join(f"{path}: {problem}" for problem in problems))
     return texts
 
 
@@ -259,99 +335,9 @@ def seed_texts_toml(candidate: Candidate) -> str:
     return "# The author's own slot texts (candidate 0).\n" + to_toml(dict(tables))
 
 
-def _flatten(table: dict[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+def _flatten(table: dict[str, Any], prefix: str) -> Iterator[tuple[str, object]]:
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _flatten(value, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", str(value)
-
-
-def read_tasks(path: Path, contract: Contract) -> list[Task]:
-    """The tasks of a file, each with its split.
-
-    Raises:
-        TemplateError: Lines are no tasks, name unknown tools, or repeat an id; all at once.
-    """
-    with blame(TemplateError, f"{path}: cannot be read"):
-        # JSON's texts may hold what `splitlines` takes for the end of a line.
-        lines = path.read_bytes().decode("utf-8").split("\n")
-    tasks: dict[str, Task] = {}
-    problems: list[str] = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            task = Task.model_validate(json.loads(line))
-        except ValidationError as cause:
-            problems += [f"{path}:{number}: {problem}" for problem in _misfits(cause)]
-            continue
-        except (ValueError, RecursionError) as cause:
-            problems.append(f"{path}:{number}: not JSON: {cause}.")
-            continue
-        if task.id in tasks:
-            problems.append(f"{path}:{number}: a second task '{task.id}'; ids must differ.")
-        problems += [f"{path}:{number}: {problem}" for problem in _unknown_names(task, contract)]
-        tasks[task.id] = task
-    if not tasks and not problems:
-        problems.append(f"{path}: no tasks. Write one JSON object a line.")
-    if problems:
-        raise TemplateError("\n".join(problems))
-    return _split(list(tasks.values()))
-
-
-def _misfits(cause: ValidationError) -> Iterator[str]:
-    """Where and why a line's JSON is no task."""
-    for error in cause.errors():
-        where = ".".join(str(part) for part in error["loc"])
-        said = f"{where}: {error['msg']}." if where else f"{error['msg']}."
-        unknown = error["type"] == "extra_forbidden"
-        yield said + (did_you_mean(where.split(".")[-1], _task_words()) if unknown else "")
-
-
-def _task_words() -> list[str]:
-    return [*Task.model_fields, "user", "gold", "answer", "hidden", "tool", "arguments", "as_said"]
-
-
-def _unknown_names(task: Task, contract: Contract) -> Iterator[str]:
-    """Tools and arguments that a task speaks of and the contract does not have."""
-    for index, turn in enumerate(task.turns):
-        for call in turn.gold or ():
-            if call.tool not in contract.tools:
-                yield (
-                    f"turn {index}: no tool '{call.tool}'.\nTools: {', '.join(contract.tools)}."
-                    + did_you_mean(call.tool, contract.tools)
-                )
-                continue
-            known = contract[call.tool].arguments
-            for argument in [*call.arguments, *call.as_said]:
-                if argument not in known:
-                    yield (
-                        f"turn {index}: {call.tool} has no argument '{argument}'.\n"
-                        f"Arguments: {', '.join(known) or 'none'}.{did_you_mean(argument, known)}"
-                    )
-            for argument in sorted(call.as_said.keys() - call.arguments.keys()):
-                yield (
-                    f"turn {index}: {call.tool}: '{argument}' is in as_said and not in arguments.\n"
-                    "Say there which value the tool takes."
-                )
-    for name in [*(task.tools or ()), *(name for turn in task.turns for name in turn.hidden)]:
-        if name not in contract.tools:
-            yield f"no tool '{name}'.{did_you_mean(name, contract.tools)}"
-
-
-def _split(tasks: Sequence[Task]) -> list[Task]:
-    """Tasks without a split of their own get one by scenario, in an order no author chose."""
-    scenarios = sorted({t.scenario for t in tasks if t.split is None}, key=content_hash)
-    assigned: dict[str, Split] = {}
-    for place, scenario in enumerate(scenarios):
-        reached = 0.0
-        for split in SPLITS:
-            reached += _SHARES[split]
-            if place < reached * len(scenarios) - 1e-9:
-                assigned[scenario] = split
-                break
-    return [
-        task if task.split else task.model_copy(update={"split": assigned[task.scenario]})
-        for task in tasks
-    ]
+            yield f"{prefix}{key}", value

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from seal.envs.contract import Accepted, accept, contract_hash
 from seal.envs.environment import Environment
+from seal.envs.misfits import author_code, misfits
 from seal.envs.template import EnvironmentTemplate
-from seal.errors import EnvironmentFailure, ToolError, blame
+from seal.errors import EnvironmentFailure, ToolError, blame, did_you_mean
 from seal.types import (
     CallError,
     CheckResult,
@@ -64,7 +65,7 @@ def execute(
         EnvironmentFailure: The tool raised something that is no `ToolError`.
     """
     try:
-        with blame(EnvironmentFailure, f"{template.name}: tool {accepted.tool}"):
+        with author_code(EnvironmentFailure, f"{template.name}: tool {accepted.tool}"):
             output = result_text(world.call(accepted.tool, accepted.arguments))
     except ToolError as refusal:
         with blame(EnvironmentFailure, f"{template.name}: a refusal of {accepted.tool}"):
@@ -98,9 +99,15 @@ def _refusal(template: EnvironmentTemplate, accepted: Accepted, refusal: ToolErr
     try:
         cited = Rule.model_validate({k: _rule_value(v) for k, v in refusal.rules.items()})
     except (TypeError, ValueError) as cause:
+        found = misfits(cause) if isinstance(cause, ValidationError) else [str(cause)]
         raise EnvironmentFailure(
-            f"{template.name}: {accepted.tool} cites a rule that is none: {cause}"
+            f"{template.name}: {accepted.tool} cites a rule that is none: {'; '.join(found)}"
         ) from cause
+    if cited.requires is not None and cited.requires not in template.contract.tools:
+        raise EnvironmentFailure(
+            f"{template.name}: {accepted.tool} cites requires='{cited.requires}', which is no tool."
+            f"{did_you_mean(cited.requires, template.contract.tools)}"
+        )
     return CallError(
         kind="refused",
         code=refusal.code,
@@ -121,7 +128,7 @@ def finish_turn(world: Environment, executed: Sequence[Executed]) -> PlayedTurn:
     Raises:
         EnvironmentFailure: The world cannot say its state.
     """
-    with blame(EnvironmentFailure, f"{type(world).__name__}: state"):
+    with author_code(EnvironmentFailure, f"{type(world).__name__}: state"):
         return PlayedTurn(tuple(executed), world.state())
 
 
@@ -131,7 +138,7 @@ def run_checks(template: EnvironmentTemplate, task: Task, world: Environment) ->
     Raises:
         EnvironmentFailure: A check is not there, or raised something.
     """
-    with blame(EnvironmentFailure, f"{template.name}: checks of task {task.id}"):
+    with author_code(EnvironmentFailure, f"{template.name}: checks of task {task.id}"):
         known = world.final_checks() if task.checks else {}
         return {name: bool(known[name]()) for name in task.checks}
 
@@ -193,16 +200,41 @@ class GoldReplays:
         calls = gold_calls(task)
         played = replay(self._template, task, calls)
         for index, (made, turn) in enumerate(zip(calls, played.turns, strict=True)):
-            wrong = [done for done in turn.executed if done.error]
-            if wrong or len(made) != len(turn.executed):
-                error = wrong[0].error if wrong else None
-                reason = error.message if error else "it breaks its contract."
+            if reason := self._fault(task, index, made, turn):
                 raise EnvironmentFailure(
                     f"{self._template.name}: task {task.id}, turn {index}: "
                     f"a gold call fails: {reason}\n"
                     f"Show it with: seal show {self._template.name} --task {task.id}"
                 )
         return played
+
+    def _fault(self, task: Task, index: int, made: list[ToolCall], turn: PlayedTurn) -> str:
+        """What the first call that fails does wrong, empty if none does."""
+        executed = {done.call_id: done for done in turn.executed}
+        for number, call in enumerate(made):
+            done = executed.get(call.id)
+            if done is None:
+                hidden = task.turns[index].hidden
+                return f"call {number}, {call.tool}: {_break(self._template, task, hidden, call)}"
+            if done.error:
+                return f"call {number}, {call.tool}: {done.error.message}"
+        return ""
+
+
+def _break(template: EnvironmentTemplate, task: Task, hidden: Sequence[str], call: ToolCall) -> str:
+    """Why a call does not even reach its tool."""
+    if call.tool not in template.contract.tools:
+        known = template.contract.tools
+        return f"there is no such tool.{did_you_mean(call.tool, known)}"
+    if call.tool not in visible_tools(template, task, hidden):
+        where = "hidden in this turn" if call.tool in hidden else "not among the task's tools"
+        return f"the tool is {where}."
+    validator = template.contract.tools[call.tool].validator
+    try:
+        validator.model_validate_json(call.arguments, strict=True)
+    except ValidationError as cause:
+        return f"it breaks its contract: {'; '.join(misfits(cause, validator))}"
+    return "it breaks its contract."
 
 
 def gold_calls(task: Task) -> list[list[ToolCall]]:
@@ -277,7 +309,14 @@ def verify(
         if turn.gold is None:
             continue
         if idle(template, gold, played, index):
-            checks.append(CheckResult(name=f"turn {index}", passed=False, found="no call"))
+            checks.append(
+                CheckResult(
+                    name=f"turn {index}",
+                    passed=False,
+                    expected="a call that reaches its tool",
+                    found="none",
+                )
+            )
         final = template.world.verify_state == "final"
         if index == last if final else turn.gold:
             checks.append(_state_check(index, gold.turns[index].state, played.turns[index].state))

@@ -17,22 +17,38 @@ _RENDER_ERRORS = (JinjaError, ArithmeticError, AttributeError, LookupError, Type
 """What an author's expressions can raise while a block renders."""
 
 
+class UnknownNameError(Exception):
+    """A block asks a `Lookup` for a name that is not in it."""
+
+
 class Lookup:
-    """Names to texts, by item or attribute; unknown names are an error, not an empty text."""
+    """Names to texts, by item or attribute; unknown names are an error, not an empty text.
 
-    __slots__ = ("_texts",)
+    Args:
+        owner: What authors call it: `constraint`, `error` or `rule`.
+        texts: What there is.
+    """
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
+    __slots__ = ("_owner", "_texts")
+
+    def __init__(self, owner: str, texts: Mapping[str, str]) -> None:
+        self._owner = owner
         self._texts = texts
 
     def __getitem__(self, name: str) -> str:
+        # Jinja takes a KeyError or an AttributeError for "undefined" and forgets what there is.
+        if name not in self._texts:
+            raise UnknownNameError(
+                f"{self._owner} has no '{name}'.\n"
+                f"{self._owner.capitalize()} has: {', '.join(self._texts) or 'nothing'}."
+                f"{did_you_mean(str(name), self._texts)}"
+            )
         return self._texts[name]
 
     def __getattr__(self, name: str) -> str:
-        try:
-            return self._texts[name]
-        except KeyError:
-            raise AttributeError(name) from None
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self[name]
 
 
 class WordFile:
@@ -58,10 +74,14 @@ class WordFile:
                 values.blocks.setdefault(name, []).append(body)
         try:
             return tidy("".join(values.blocks[block][0](values)))
+        except UnknownNameError as cause:
+            raise TemplateError(f"{self._place(cause)}: block {block}: {cause}") from cause
         except _RENDER_ERRORS as cause:
+            undefined = re.fullmatch(r"'(\w+)' is undefined", str(cause))
             raise TemplateError(
                 f"{self._place(cause)}: block {block}: {_sentence(cause)}\n"
                 f"Names here: {', '.join(sorted(context))}."
+                f"{did_you_mean(undefined[1], context) if undefined else ''}"
             ) from cause
 
     def _place(self, cause: BaseException) -> str:

@@ -53,6 +53,14 @@ def full_candidate(template: EnvironmentTemplate) -> Candidate:
 
 
 def _problems(template: EnvironmentTemplate, candidates: dict[str, Candidate]) -> Iterator[Finding]:
+    for slot, times in template.renderer.printed.items():
+        if times > 1:
+            yield Finding(
+                check=CLAIM,
+                passed=False,
+                where=_file(template, slot),
+                message=template.renderer.absence(slot),
+            )
     said: set[str] = set()
     for how, candidate in candidates.items():
         for error in _failures(template, candidate):
@@ -60,6 +68,13 @@ def _problems(template: EnvironmentTemplate, candidates: dict[str, Candidate]) -
                 said.add(str(error))
                 found = problem_of(CLAIM, error)
                 yield found.model_copy(update={"message": f"{found.message} ({how})"})
+
+
+def _file(template: EnvironmentTemplate, slot: str) -> str:
+    """The author's file whose blocks print a slot."""
+    owner = slot.partition(".")[0]
+    name = f"tools/{owner}.jinja" if owner in template.contract.tools else "system.jinja"
+    return str(template.folder / name)
 
 
 def _failures(template: EnvironmentTemplate, candidate: Candidate) -> Iterator[TemplateError]:

@@ -115,7 +115,7 @@ def test_one_unsound_environment_of_several_decides(seal, tmp_path):
         ),
         (
             {"tasks": [{**lamp_tasks()[0], "turn": []}]},
-            ["tasks.jsonl:1: turn: Extra inputs are not permitted.", "Did you mean 'turns'?"],
+            ["tasks.jsonl:1: turn: no such key.", "Did you mean 'turns'?"],
         ),
         (
             {"tools": {"dim": edited(TOOLS["dim"], "The colour.", "{{ 1 / 0 }}")}},

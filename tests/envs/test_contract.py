@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, JsonValue
 
-from seal.envs import Environment, load_environment, tool
+from seal.envs import Environment, load_environment
 from seal.envs.contract import (
     Accepted,
     Contract,
     Prose,
     accept,
     build_tool,
-    contract_of,
     hint_of,
     parse_arguments,
     without_prose,
@@ -278,70 +277,6 @@ def test_a_contract_has_no_prose_and_arguments_of_those_names_stay():
 def test_stripping_prose_twice_changes_nothing_more():
     schema = build_tool("act", {"a": (list[Point], ...)}, prose=Prose()).contract.parameters
     assert without_prose(schema) == schema
-
-
-def test_a_docstring_is_the_imported_prose():
-    class World(Environment):
-        @tool
-        def act(self, day: str, hour: int) -> str:
-            """Do it
-            well.
-
-            Not this.
-
-            Args:
-                day: The day,
-                    as written: MO.
-                hour: The hour.
-
-            Returns:
-                what: ever.
-            """
-
-    prose = contract_of(World, {}).tools["act"].prose
-    assert prose.description == "Do it well."
-    assert prose.parameters == {"day": "The day, as written: MO.", "hour": "The hour."}
-
-
-def test_rules_are_drawn_from_the_conventions():
-    class World(Environment):
-        @tool(
-            requires=lambda drawn: drawn["first"],
-            day=lambda drawn: Rule(format=drawn["form"]),
-            hour=lambda _: None,
-        )
-        def act(self, day: str, hour: int) -> str: ...
-
-    contract = contract_of(World, {"first": "look", "form": "MO"})["act"]
-    assert contract.rule.requires == "look"
-    assert contract.rules == {"day": Rule(format="MO")}
-
-
-def test_a_subclass_has_the_tools_of_its_parent():
-    class Parent(Environment):
-        @tool
-        def first(self) -> str: ...
-
-        @tool
-        def second(self, a: int) -> str: ...
-
-    class Child(Parent):
-        @tool
-        def second(self, b: str) -> str: ...
-
-    contract = contract_of(Child, {})
-    assert list(contract.tools) == ["first", "second"]
-    assert contract["second"].arguments == ("b",)
-
-
-def test_an_argument_without_a_hint_and_a_rule_without_an_argument_are_refused(tmp_path):
-    bare = edited(WORLD, "def plug_in(self, socket: str)", "def plug_in(self, socket)")
-    with pytest.raises(TemplateError, match=r"env\.py:\d+: plug_in\(socket\) has no type hint"):
-        load_environment(write_environment(tmp_path / "bare", world=bare))
-    wrong = edited(WORLD, "        level=Rule(", "        levle=Rule(")
-    with pytest.raises(TemplateError, match=r"env\.py:\d+: dim declares.*'levle'") as caught:
-        load_environment(write_environment(tmp_path / "wrong", world=wrong))
-    assert str(caught.value).endswith("Arguments: level, colour.\nDid you mean 'level'?")
 
 
 @pytest.mark.parametrize(

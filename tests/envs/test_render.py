@@ -105,6 +105,25 @@ def test_a_slot_exists_only_if_its_text_appears_exactly_once(tmp_path):
     assert {"plug_in.affordance", "dim.recovery.argument_type", "system.guidance"} <= set(slots)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("{{ affordance }} {{ affordance }}", "'dim.affordance' appears twice in the block, so it"),
+        ("{{ affordance * 3 }}", "'dim.affordance' appears 3 times in the block, so it is no slot"),
+        ("{{ affordance[:9] and '' }}", "'dim.affordance' is not printed whole by its block, so"),
+    ],
+)
+def test_a_text_for_what_is_no_slot_hears_why_it_is_none(tmp_path, words, said):
+    tools = {
+        "dim": f'{{% extends "_tool.jinja" %}}\n{{% block description %}}{words}{{% endblock %}}\n'
+    }
+    folder = write_environment(tmp_path / "lamp", tools=tools)
+    with pytest.raises(TemplateError) as caught:
+        load_environment(folder)
+    assert f"slots.toml: {said}" in str(caught.value)
+    assert "Did you mean" not in str(caught.value)
+
+
 def test_a_constraint_may_stand_in_the_words_of_another_argument(tmp_path):
     tools = {
         "dim": '{% extends "_tool.jinja" %}\n'
@@ -215,7 +234,7 @@ def test_budgets_of_an_environment_are_its_own(tmp_path):
 
 
 def test_a_tool_may_not_take_the_name_of_the_systems_words(tmp_path):
-    world = edited(WORLD, "def plug_in", "def system")
+    world = edited(WORLD, "def plug_in", "def system").replace('"plug_in"', '"system"')
     folder = write_environment(tmp_path / "lamp", world=world, tasks=[])
     with pytest.raises(TemplateError, match="a tool may not be called 'system'"):
         load_environment(folder)

@@ -1,17 +1,15 @@
 """An environment folder is read whole: what is wrong is said with its line, all at once."""
 
-import json
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seal.envs import load_environment
 from seal.envs.registry import shipped_environments
-from seal.envs.template import SCENARIOS, read_tasks, seed_texts_toml
+from seal.envs.template import SCENARIOS, seed_texts_toml
 from seal.errors import ConfigError, EnvironmentFailure, TemplateError
 from seal.types import SPLITS, Task
-from tests.factories import TOML, WORLD, edited, lamp_task, lamp_tasks, write_environment
+from tests.factories import TOML, WORLD, edited, lamp_tasks, write_environment
 
 
 @pytest.fixture(scope="module")
@@ -23,110 +21,6 @@ def complaint(folder, **overrides):
     with pytest.raises(TemplateError) as caught:
         load_environment(write_environment(folder / "lamp", **overrides)).tasks(None)
     return str(caught.value).replace(f"{folder}/lamp/", "")
-
-
-def broken_tasks(folder, *lines):
-    path = write_environment(folder / "lamp") / "tasks.jsonl"
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    with pytest.raises(TemplateError) as caught:
-        load_environment(folder / "lamp").tasks(None)
-    return str(caught.value).replace(f"{folder}/lamp/", "")
-
-
-def row(number=0, **changes):
-    return json.dumps({**lamp_task(number), **changes})
-
-
-def gold(**call):
-    return {"turns": [{"user": "Hi.", "gold": [call]}]}
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("{", "tasks.jsonl:2: not JSON: "),
-        ("[" * 3000, "tasks.jsonl:2: not JSON"),
-        ("[]", "tasks.jsonl:2: Input should be a valid dictionary"),
-        (row(1, senario="x"), "tasks.jsonl:2: senario: Extra inputs are not permitted.\nDid you"),
-        (row(1, turns=[]), "tasks.jsonl:2: turns: Tuple should have at least 1 item"),
-        (row(1, split="dev"), "tasks.jsonl:2: split: Input should be 'train', 'gate', "),
-        (row(1, **gold(tool="dimm")), "2: turn 0: no tool 'dimm'.\nTools: plug_in, dim.\nDid you"),
-        (
-            row(1, **gold(tool="dim", arguments={"levle": 3})),
-            "tasks.jsonl:2: turn 0: dim has no argument 'levle'.\nArguments: level, colour.\nDid",
-        ),
-        (
-            row(1, **gold(tool="dim", arguments={}, as_said={"level": "half"})),
-            "tasks.jsonl:2: turn 0: dim: 'level' is in as_said and not in arguments",
-        ),
-        (row(1, tools=["dim", "plugin"]), "2: no tool 'plugin'.\nDid you mean 'plug_in'?"),
-        (row(1, turns=[{"user": "a", "hidden": ["x"]}]), "tasks.jsonl:2: no tool 'x'."),
-        (row(0), "tasks.jsonl:2: a second task 'lamp-00'; ids must differ."),
-    ],
-)
-def test_a_wrong_line_of_tasks_is_named_with_its_number(tmp_path, line, message):
-    assert message in broken_tasks(tmp_path, row(0), line)
-
-
-def test_all_problems_of_all_lines_are_said_at_once(tmp_path):
-    said = broken_tasks(
-        tmp_path,
-        "{",
-        row(1),
-        "",
-        row(2, group=7, senario="x", **gold(tool="dimm")),
-        row(1, tools=["x"]),
-        row(3, **gold(tool="dim", arguments={"a": 1, "b": 2})),
-    )
-    assert [line.split(": ")[:2] for line in said.splitlines() if "tasks.jsonl:" in line] == [
-        ["tasks.jsonl:1", "not JSON"],
-        ["tasks.jsonl:4", "group"],
-        ["tasks.jsonl:4", "senario"],
-        ["tasks.jsonl:5", "a second task 'lamp-01'; ids must differ."],
-        ["tasks.jsonl:5", "no tool 'x'."],
-        ["tasks.jsonl:6", "turn 0"],
-        ["tasks.jsonl:6", "turn 0"],
-    ]
-
-
-def test_a_file_without_tasks_says_what_to_write(tmp_path):
-    assert broken_tasks(tmp_path, "", "") == (
-        "tasks.jsonl: no tasks. Write one JSON object a line."
-    )
-
-
-def test_tasks_in_another_encoding_are_named(tmp_path):
-    folder = write_environment(tmp_path / "lamp")
-    (folder / "tasks.jsonl").write_bytes(b'{"id": "\xe4"}\n')
-    with pytest.raises(TemplateError, match=r"tasks\.jsonl: cannot be read: UnicodeDecodeError"):
-        load_environment(folder).tasks("train")
-
-
-def test_a_line_ends_where_json_says_it_does(tmp_path, lamp):
-    path = tmp_path / "tasks.jsonl"
-    turns = [{"user": "one\u2028two\u0085three", "gold": []}]
-    line = json.dumps({**lamp_task(0), "turns": turns}, ensure_ascii=False)
-    path.write_bytes(f"{line}\r\n{row(1)}".encode())
-    first, second = read_tasks(path, lamp.contract)
-    assert (first.turns[0].user, second.id) == ("one\u2028two\u0085three", "lamp-01")
-
-
-names = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
-
-
-@given(st.lists(names, min_size=1, max_size=30), st.randoms())
-def test_splits_are_by_scenario_and_do_not_depend_on_the_order(lamp, tmp_path_factory, made, rng):
-    rows = [row(0, id=str(i), scenario=name) for i, name in enumerate(made)]
-    path = tmp_path_factory.mktemp("tasks") / "tasks.jsonl"
-    path.write_text("\n".join(rows), encoding="utf-8")
-    tasks = read_tasks(path, lamp.contract)
-    assert [task.id for task in tasks] == [str(i) for i in range(len(made))]
-    splits = {(task.scenario, task.split) for task in tasks}
-    assert len(splits) == len(set(made))
-    assert all(split in SPLITS for _, split in splits)
-    rng.shuffle(rows)
-    path.write_text("\n".join(rows), encoding="utf-8")
-    assert {(t.scenario, t.split) for t in read_tasks(path, lamp.contract)} == splits
 
 
 def test_splits_have_their_shares_and_nothing_is_in_two(lamp):
@@ -155,8 +49,11 @@ def test_two_loads_give_the_same_tasks(lamp):
         ("name = ", "env.toml: not TOML"),
         ("", "env.toml: cannot be read (No such file"),
         ('name = "a"', "env.toml: description: Field required."),
-        (f"{TOML}licnce = 'x'", "env.toml: licnce: Extra inputs are not permitted.\nDid you mean"),
-        (f"{TOML}[limits]\nstep = 3", "env.toml: limits.step: Extra inputs are not permitted.\nD"),
+        (f"{TOML}licnce = 'x'", "env.toml: licnce: no such key.\nKeys: name, description, "),
+        (
+            f"{TOML}[limits]\nstep = 3",
+            "env.toml: limits.step: no such key.\nKeys: steps, call_chars.\nD",
+        ),
         (f"{TOML}[limits]\nsteps = 0", "env.toml: limits.steps: Input should be greater than"),
         (f"{TOML}[slots]\nhint = 3", "env.toml: slots.hint"),
         (f"{TOML}entry = 'world.py'", "world.py: no such file.\nenv.toml's `entry` names it."),
@@ -188,8 +85,8 @@ def test_all_problems_of_the_manifest_are_said_at_once(tmp_path):
     [
         ("x = 1", "env.py: 0 subclasses of Environment here"),
         (f"{WORLD}\n\nclass Other(Lamp):\n    pass\n", "env.py: 2 subclasses of Environment here"),
-        ("def", "env.py: cannot be imported: SyntaxError"),
-        ("1 / 0", "env.py: cannot be imported: ZeroDivisionError"),
+        ("def", "env.py:1: cannot be imported: SyntaxError"),
+        ("1 / 0", "env.py:1: cannot be imported: ZeroDivisionError"),
         (
             WORLD.replace("@tool", "#@tool")
             .replace("    #@tool(\n", "")
@@ -197,6 +94,41 @@ def test_all_problems_of_the_manifest_are_said_at_once(tmp_path):
             .replace('        level=Rule(unit="percent", minimum=1, maximum=100),\n', "")
             .replace("        colour=Rule(allowed=COLOURS),\n    )\n", ""),
             "Lamp has no tools",
+        ),
+        (
+            edited(WORLD, 'Rule(unit="percent"', 'Rule(units="percent"'),
+            "env.py:29: cannot be imported: Rule: units: no such key.\nKeys: allowed, format, unit",
+        ),
+        (
+            f"{WORLD}\nraise SystemExit\n",
+            f"env.py:{WORLD.count(chr(10)) + 2}: cannot be imported: it",
+        ),
+        (f"import sys\nsys.exit(0)\n{WORLD}", "env.py:2: cannot be imported: it ends the program"),
+        (
+            edited(WORLD, "    def reset(", '    verify_state = "every_trun"\n\n    def reset('),
+            "env.py: Lamp.verify_state is 'every_trun'.\nIt may be: final, every_turn.\n"
+            "Did you mean 'every_turn'?",
+        ),
+        (
+            edited(WORLD, "    def reset(", '    verify_output = "all"\n\n    def reset('),
+            "env.py: Lamp has no use for 'verify_output'.\nOptions of the verifier: verify_state, "
+            "verify_outputs.\nDid you mean 'verify_outputs'?",
+        ),
+        (
+            edited(
+                WORLD,
+                "    def reset(",
+                "    @classmethod\n    def draw(cls, rng): pass\n\n    def reset(",
+            ),
+            "env.py: draw(rng) of Lamp returned None; return a dict.",
+        ),
+        (
+            edited(
+                WORLD,
+                "    def reset(",
+                "    @classmethod\n    def draw(cls, rng):\n        return {}[1]\n\n    def reset(",
+            ),
+            "env.py:15: draw(rng) of Lamp: KeyError: 1",
         ),
     ],
 )
@@ -220,6 +152,11 @@ def test_a_module_that_failed_is_read_again_once_it_is_mended(tmp_path):
         ('[dim]\naffordence = "x"', "slots.toml: no slot 'dim.affordence' in the words.\nDid you"),
         ('[dim]\naffordance = "In {unit}."', "slots.toml: dim.affordance: no placeholder '{unit}'"),
         (f'[dim]\naffordance = "{"x" * 241}"', "slots.toml: dim.affordance: 241 characters"),
+        (
+            "[dim]\naffordance = 3\nrecovery.refused = ['a']",
+            "slots.toml: dim.affordance: 3 is no text; write it in quotes.",
+        ),
+        ("[dim]\nrecovery.refused = ['a']", "slots.toml: dim.recovery.refused: ['a'] is no text"),
     ],
 )
 def test_what_is_wrong_with_the_seed_texts_is_said(tmp_path, slots, message):
@@ -268,6 +205,14 @@ def generating(folder, world=GENERATING):
     return path
 
 
+def made_by(folder, body):
+    """A world whose generator has this body, in line 16."""
+    method = f"    @classmethod\n    def generate(cls, conventions, rng):\n        {body}\n\n"
+    world = edited(WORLD, "    def reset(", f"{method}    def reset(")
+    task = 'TASK = Task(turns=({"user": "Hi.", "gold": []},), state={"sockets": []})\n'
+    return generating(folder, edited(world, "COLOURS = {", f"{task}COLOURS = {{"))
+
+
 def test_a_generator_gives_scenarios_that_differ_between_splits_and_never_by_the_call(tmp_path):
     folder = generating(tmp_path)
     template = load_environment(folder)
@@ -299,6 +244,74 @@ def test_a_generator_that_fails_is_the_environments_failure(tmp_path):
     world = edited(GENERATING, "for _ in range(2):", "for _ in range(2 // 0):")
     with pytest.raises(EnvironmentFailure, match="lamp: generate scenario train-0: ZeroDivision"):
         load_environment(generating(tmp_path, world)).tasks("train")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return TASK", "it gave a Task by itself.\nWrite: yield Task("),
+        ("return None", "it gave None."),
+        ("yield 7", "it gave 7."),
+        ("yield {'turns': []}", "it gave {'turns': []}."),
+        ("return 'tasks'", "it gave 'tasks'."),
+    ],
+)
+def test_what_a_generator_gives_is_tasks(tmp_path, body, said):
+    template = load_environment(made_by(tmp_path, body))
+    with pytest.raises(TemplateError) as caught:
+        template.tasks("train")
+    assert f"env.py: Lamp.generate must yield Tasks; {said}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("yield Task(turn=())", "Task: turns: Field required.; turn: no such key.\nKeys: id, "),
+        (
+            "yield Task(turns=({'user': 1},))",
+            "turns.0.user: Input should be a valid string, found 1",
+        ),
+        ("raise SystemExit", "it ends the program"),
+    ],
+)
+def test_a_generator_whose_task_cannot_be_made_is_said_in_our_own_words(tmp_path, body, said):
+    with pytest.raises(EnvironmentFailure) as caught:
+        load_environment(made_by(tmp_path, body)).tasks("train")
+    assert "env.py:16: lamp: generate scenario train-0: " in str(caught.value)
+    assert said in str(caught.value)
+    assert "pydantic.dev" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("gold", "said"),
+    [
+        ("{'tool': 'dimm'}", "turn 0: no tool 'dimm'.\nTools: plug_in, dim."),
+        (
+            "{'tool': 'plug_in', 'arguments': {'socket': 'N'}, 'as_said': {'sokket': 'n'}}",
+            "turn 0: plug_in has no argument 'sokket'.\nArguments: socket.\nDid you mean 'socket'",
+        ),
+    ],
+)
+def test_a_generated_task_speaks_of_what_is_there(tmp_path, gold, said):
+    body = f"yield Task(turns=({{'user': 'Hi.', 'gold': [{gold}]}},))"
+    with pytest.raises(TemplateError) as caught:
+        load_environment(made_by(tmp_path, body)).tasks("train")
+    assert f"env.py: lamp: generate scenario train-0: {said}" in str(caught.value)
+
+
+def test_a_generator_need_not_name_its_tasks(tmp_path):
+    template = load_environment(made_by(tmp_path, "return [TASK]"))
+    assert [task.id for task in template.tasks("test")][:2] == ["test-000", "test-001"]
+
+
+def test_a_world_that_changes_what_it_was_given_does_not_change_the_task(tmp_path):
+    world = edited(WORLD, 'list(task.state["sockets"])', 'task.state["sockets"]')
+    world = edited(world, "self.plugged = socket", "self.plugged = self.sockets.pop()")
+    template = load_environment(write_environment(tmp_path / "lamp", world=world))
+    (task, *_) = template.tasks("train")
+    before = task.model_dump_json()
+    template.new_world(task).call("plug_in", {"socket": task.state["sockets"][0]})
+    assert task.model_dump_json() == before
 
 
 def test_a_reset_that_fails_is_the_environments_failure(lamp):

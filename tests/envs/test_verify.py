@@ -231,6 +231,8 @@ CRASHES = [
     "        raise ToolError('a', 'b', argument='how', maximum='many')",
     "        raise ToolError('a', 'b', argument='how', allowed={1, 'a'})",
     "        raise ToolError('a', 'b', argument='how', allowd=[1])",
+    "        raise ToolError('a', 'b', requires='askk')",
+    "        raise SystemExit",
     "        raise ToolError(404, 'b')",
     "        raise ToolError('a', None)",
     "        raise ToolError('a', '\\ud800')",
@@ -280,14 +282,38 @@ def test_a_result_is_text_or_json(tmp_path):
 
 def test_gold_that_does_not_go_through_is_the_environments_failure(template):
     wrong = task({"gold": [put()]}, {"gold": [call("take", item="gin", count=1)]})
-    with pytest.raises(EnvironmentFailure, match="task t, turn 1: a gold call fails: Nothing of"):
+    with pytest.raises(
+        EnvironmentFailure, match="task t, turn 1: a gold call fails: call 0, take: Noth"
+    ):
         GoldReplays(template).of(wrong)
     outside = task(gold=[call("put", item="tea", count="2")])
-    with pytest.raises(EnvironmentFailure, match="it breaks its contract"):
+    with pytest.raises(EnvironmentFailure) as caught:
         GoldReplays(template).of(outside)
-    hidden = task(gold=[put()], hidden=["put"])
-    with pytest.raises(EnvironmentFailure, match="it breaks its contract"):
-        GoldReplays(template).of(hidden)
+    assert "call 0, put: it breaks its contract: count: Input should be a valid integer" in str(
+        caught.value
+    )
+    assert 'found "2".' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("turn", "said"),
+    [
+        ({"gold": [put()], "hidden": ["put"]}, "call 0, put: the tool is hidden in this turn."),
+        ({"gold": [put(), call("putt")]}, "call 1, putt: there is no such tool.\nDid you mean"),
+        ({"gold": [call("put", item="tea")]}, "call 0, put: it breaks its contract: count: Field"),
+        ({"gold": [{**put(), "arguments": {"x": 1}}]}, "x: no such key.\nKeys: item, count."),
+    ],
+)
+def test_a_gold_call_that_never_reaches_its_tool_is_told_why(template, turn, said):
+    with pytest.raises(EnvironmentFailure) as caught:
+        GoldReplays(template).of(task(turn))
+    assert said in str(caught.value)
+
+
+def test_gold_with_a_tool_that_its_task_does_not_have_is_told_so(template):
+    without = task(gold=[put()]).model_copy(update={"tools": ("ask",)})
+    with pytest.raises(EnvironmentFailure, match="put: the tool is not among the task's tools"):
+        GoldReplays(template).of(without)
 
 
 def test_gold_passes_its_own_verifier_and_is_replayed_once(template):

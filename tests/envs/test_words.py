@@ -194,6 +194,22 @@ def test_names_that_a_block_may_use_are_said_with_a_wrong_one(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("{{ constraint.dya }}", "constraint has no 'dya'.\nConstraint has: day, "),
+        ("{{ constraint['dya'] }}", "\nDid you mean 'day'?"),
+        ("{{ rule.units }}", "rule has no 'units'.\nRule has: allowed, format, unit, "),
+        ("{{ affordence }}", "\nDid you mean 'affordance'?"),
+    ],
+)
+def test_a_name_that_is_not_there_hears_of_those_that_are(tmp_path, body, message):
+    said = complaint(tmp_path, f"{EXTENDS}{{% block description %}}{body}{{% endblock %}}")
+    assert said.startswith("tools/book_room.jinja:2: block description: ")
+    assert message in said
+    assert "Lookup" not in said
+
+
 def test_a_tool_without_a_file_renders_its_own_prose(tmp_path):
     template = house(tmp_path)
     assert template.renderer.tools(template.original)["book_room"].description == "Imported words."

@@ -60,7 +60,9 @@ def test_a_gold_call_that_is_refused_is_caught(tmp_path):
 def test_a_gold_call_that_breaks_its_contract_is_caught(tmp_path):
     tasks = lamp_tasks()
     tasks[4]["turns"][0]["gold"][1]["arguments"]["level"] = "half"
-    assert set(failures(tmp_path / "lamp", tasks=tasks)) == {GOLD_CLAIM}
+    found = failures(tmp_path / "lamp", tasks=tasks)
+    assert set(found) == {GOLD_CLAIM}
+    assert "call 1, dim: it breaks its contract: level: Input should" in found[GOLD_CLAIM]
 
 
 def test_a_check_that_gold_fails_is_caught(tmp_path):
@@ -130,6 +132,13 @@ def test_a_block_that_fails_on_one_kind_of_error_alone_is_caught_with_its_line(t
     found = failures(tmp_path / "lamp", tools={"dim": broken})
     assert set(found) == {BLOCK_CLAIM}
     assert "dim.jinja:6: block recovery_argument_value: " in found[BLOCK_CLAIM]
+
+
+def test_a_slot_that_is_printed_twice_is_caught(tmp_path):
+    doubled = edited(TOOLS["dim"], "{{ constraint.colour }}", "{{ constraint.colour * 2 }}")
+    found = failures(tmp_path / "lamp", tools={"dim": doubled})
+    assert set(found) == {BLOCK_CLAIM}
+    assert "dim.jinja: 'dim.constraint.colour' appears twice in the block" in found[BLOCK_CLAIM]
 
 
 def test_a_block_that_fails_on_an_evolved_text_alone_is_caught(tmp_path):

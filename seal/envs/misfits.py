@@ -1,0 +1,119 @@
+"""What an author's data and code get wrong, in our own words."""
+
+import inspect
+import json
+import traceback
+import typing
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from seal.errors import SealError, blame, did_you_mean
+from seal.types import GoldCall, Rule, Task, UserTurn
+
+_RECORDS = {record.__name__: record for record in (Task, UserTurn, GoldCall, Rule)}
+_SHOWN = 60
+"""Characters of a value that does not fit."""
+
+
+def misfits(cause: ValidationError, record: type[BaseModel] | None = None) -> list[str]:
+    """Where and why values do not fit a record, one text a problem.
+
+    Args:
+        cause: What pydantic found.
+        record: The record that was wanted, whose keys are listed where one is unknown; None: the
+            one that an author writes and the error names, if it is one.
+    """
+    record = record or _RECORDS.get(cause.title)
+    errors = cause.errors(include_url=False)
+    places = [error["loc"] for error in errors]
+    said = []
+    for error in errors:
+        place = error["loc"]
+        inside = any(len(p) > len(place) and p[: len(place)] == place for p in places)
+        # Items that do not fit also make a list too short; that is no problem of its own.
+        if error["type"] == "too_short" and inside:
+            continue
+        # The options of a union stand in the place of an error, by their types.
+        where = ".".join(str(part) for part in place if "[" not in str(part))
+        text = _unknown_key(record, place) if error["type"] == "extra_forbidden" else _text(error)
+        said.append(f"{where}: {text}" if where else text)
+    return list(dict.fromkeys(said))
+
+
+def _text(error: Any) -> str:  # noqa: ANN401 - pydantic's own dict
+    if error["type"] == "missing":
+        return f"{error['msg']}."
+    found = json.dumps(error["input"], ensure_ascii=False, default=str)
+    shown = found if len(found) <= _SHOWN else f"{found[: _SHOWN - 1]}…"
+    return f"{error['msg']}, found {shown}."
+
+
+def _unknown_key(record: type[BaseModel] | None, place: tuple[int | str, ...]) -> str:
+    owner = _record_at(record, place[:-1])
+    if owner is None:
+        return "no such key."
+    known = list(_fields(owner))
+    return f"no such key.\nKeys: {', '.join(known)}.{did_you_mean(str(place[-1]), known)}"
+
+
+def _record_at(
+    record: type[BaseModel] | None, place: tuple[int | str, ...]
+) -> type[BaseModel] | None:
+    """The record that a place in another one holds."""
+    for part in place:
+        if isinstance(part, str) and record is not None:
+            field = _fields(record).get(part)
+            record = _record_in(field.annotation) if field else None
+    return record
+
+
+def _fields(record: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Fields by the names that data gives them."""
+    return {field.alias or name: field for name, field in record.model_fields.items()}
+
+
+def _record_in(annotation: object) -> type[BaseModel] | None:
+    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_record_in(option) for option in typing.get_args(annotation))
+    return next((record for record in found if record), None)
+
+
+@contextmanager
+def author_code(
+    error: type[SealError], what: str, path: Path | str | None = None
+) -> Iterator[None]:
+    """Turn whatever an author's code raises into `error`; `sys.exit()` would end more than it.
+
+    Args:
+        error: Whose fault it is.
+        what: What was being done.
+        path: The author's file; the message then begins with the line in it.
+    """
+    try:
+        with blame(error, what):
+            try:
+                yield
+            except ValidationError as cause:
+                raise error(f"{what}: {cause.title}: {'; '.join(misfits(cause))}") from cause
+            except SystemExit as cause:
+                raise error(f"{what}: it ends the program ({cause!r}).") from cause
+    except error as failure:
+        line = _line_of(path, failure.__cause__) if path and failure.__cause__ else None
+        if line is None:
+            raise
+        raise error(f"{path}:{line}: {failure}") from failure.__cause__
+
+
+def _line_of(path: Path | str, cause: BaseException) -> int | None:
+    """The last line of a file that an exception came through."""
+    if isinstance(cause, SyntaxError) and cause.filename == str(path):
+        return cause.lineno
+    frames = traceback.extract_tb(cause.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    return lines[-1] if lines else None
