@@ -1,0 +1,248 @@
+"""What a warm start learns from: gold dialogues of many convention seeds, rules in the words.
+
+The point is to teach *reading*. Every lesson is of another seed: no rule can be learned by heart;
+what pays is to find the rule in the words and to follow it. In some lessons a rule is missing from
+the words: the teacher then sends what the user said, and corrects itself when a message says how.
+"""
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from seal.envs.render import SYSTEM
+from seal.envs.slots import constraint_values, fill
+from seal.envs.template import EnvironmentTemplate, load_template
+from seal.models.chat import Piece, dialogue_pieces
+from seal.models.protocol import Message
+from seal.models.simulated import Reader, SimulatedPolicy
+from seal.resources import resource_folder
+from seal.rollout.agent import Arena, roll_out
+from seal.types import Candidate, Rollout, Rule, Sampling, Slot, Task, ToolContract
+
+PHRASINGS: dict[str, tuple[str, ...]] = {
+    "allowed": (
+        "Use one of {allowed}.",
+        "Codes: {allowed}.",
+        "It must be one of {allowed}.",
+        "Allowed: {allowed}.",
+        "Written as {allowed}.",
+        "Send the code and not the name, we have {allowed}.",
+    ),
+    "format": (
+        "Write it like {format}.",
+        "Like {format}.",
+        "It must be in a form like {format}.",
+        "Expected: {format}.",
+        "Form: {format}.",
+        "Give it in the style {format}.",
+    ),
+    "unit": (
+        "Give it in {unit}.",
+        "In {unit}.",
+        "Number of {unit}.",
+        "Unit: {unit}.",
+        "Counted in {unit}.",
+        "Count it as {unit}, please.",
+    ),
+    "minimum": ("At least {minimum}.", "Not below {minimum}.", "From {minimum} up."),
+    "maximum": ("At most {maximum}.", "Not above {maximum}.", "Up to {maximum}."),
+    "requires": (
+        "Call {requires} first.",
+        "Call {requires} before it.",
+        "It requires {requires}.",
+        "Only after {requires}.",
+        "First call {requires}, then this.",
+        "Make sure that {requires} came before.",
+    ),
+}
+"""Ways to state each kind of rule; the last of each is held out, to test reading on."""
+NOTHING_FIRST = ("No other call is needed.", "It needs nothing else.", "Call it at once.")
+GUIDANCE = (
+    "Ask if something is missing, decline what no tool can do.",
+    "If a request lacks a detail, ask for it; if no tool fits, decline.",
+    "",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """How much of the rules a lesson's words state, and what errors say."""
+
+    share: float
+    """Chance of each rule to be stated."""
+    messages: bool
+    """Whether recovery messages state the rule."""
+    errs: float
+    """Chance of the teacher to err on a rule that it cannot read."""
+
+
+MODES: tuple[tuple[float, Mode], ...] = (
+    (0.6, Mode(share=1.0, messages=True, errs=1.0)),
+    (0.3, Mode(share=0.4, messages=True, errs=1.0)),
+    (0.1, Mode(share=0.5, messages=False, errs=0.5)),
+)
+
+
+class Corpus:
+    """Lessons of one environment, over convention seeds that are not trained on later.
+
+    Args:
+        folder: The environment's folder.
+        seeds: The convention seeds to teach from.
+    """
+
+    def __init__(self, folder: Path, seeds: Sequence[int]) -> None:
+        self._folder = folder
+        self._seeds = list(seeds)
+        self._templates: dict[int, EnvironmentTemplate] = {}
+
+    def template(self, rng: random.Random) -> EnvironmentTemplate:
+        """The environment under one of the seeds."""
+        seed = rng.choice(self._seeds)
+        if seed not in self._templates:
+            defaults = resource_folder("env_templates")
+            self._templates[seed] = load_template(self._folder, defaults, seed)
+        return self._templates[seed]
+
+    def lesson(self, rng: random.Random, tasks: int) -> list[Piece]:
+        """One dialogue over several tasks, under words of its own."""
+        template = self.template(rng)
+        mode = rng.choices([m for _, m in MODES], [w for w, _ in MODES])[0]
+        words = lesson_words(template, mode, rng)
+        arena = Arena(template, words, contract_hash="lesson")
+        teacher = SimulatedPolicy(Reader(errs=mode.errs, slips=0.0, acts=0.0, everywhere=True))
+        pieces: list[Piece] = []
+        while tasks > 0:
+            task = next(iter(template.scenario("train", rng.randrange(10**9))))
+            outcome = roll_out(
+                arena, task, teacher, sample=0, seed=rng.randrange(10**9), sampling=Sampling()
+            )
+            more = rollout_pieces(arena, task, outcome.rollout)
+            # The system message is said once; what follows it is as good in one dialogue.
+            pieces = [*pieces, Piece("\n", sampled=False), *more[1:]] if pieces else more
+            tasks -= 1
+        return pieces
+
+    def drill(self, rng: random.Random, questions: int) -> list[Piece]:
+        """One rule in words and many values to send: the densest supervision of look-up."""
+        template = self.template(rng)
+        known = _said_values(template, rng, questions)
+        (tool, argument) = rng.choice(sorted(known))
+        rule = template.contract[tool].rules[argument]
+        slot = Slot(id="", kind="constraint", tool=tool, argument=argument, max_chars=0)
+        stated = _stated(slot, template.contract[tool], rule, rng)
+        pieces = [Piece(f" {argument}: {stated}\n", sampled=False)]
+        for said, gold in rng.choices(known[tool, argument], k=questions):
+            pieces += [
+                Piece(f" {said}\n", sampled=False),
+                Piece(f'"{argument}": {gold}', sampled=True),
+                Piece("\n", sampled=False),
+            ]
+        return pieces
+
+    def texts(self, rng: random.Random, lessons: int) -> Iterator[str]:
+        """Plain texts of lessons, to learn a tokenizer from."""
+        for _ in range(lessons):
+            yield "".join(piece.text for piece in self.lesson(rng, 2))
+
+
+def _said_values(
+    template: EnvironmentTemplate, rng: random.Random, least: int
+) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """What users said and what the tools take, per argument with a rule."""
+    known: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for _ in range(3 * least):
+        for task in template.scenario("train", rng.randrange(10**9)):
+            for turn in task.turns:
+                for call in turn.gold or ():
+                    for name, said in call.as_said.items():
+                        if name in template.contract[call.tool].rules:
+                            pair = (str(said), json.dumps(call.arguments[name]))
+                            known.setdefault((call.tool, name), []).append(pair)
+    return known
+
+
+def rollout_pieces(arena: Arena, task: Task, rollout: Rollout) -> list[Piece]:
+    """A recorded rollout as the text a local policy would have read and written."""
+    messages = [Message("system", arena.prompt)]
+    for turn in rollout.turns:
+        messages.append(Message("user", turn.user))
+        for step in turn.steps:
+            messages.append(Message("assistant", step.content, step.calls))
+            messages += [Message("tool", r.content, call_id=r.call_id) for r in step.results]
+    names = task.tools if task.tools is not None else tuple(arena.tools)
+    return dialogue_pieces(messages, [arena.tools[name] for name in names])
+
+
+def lesson_words(
+    template: EnvironmentTemplate,
+    mode: Mode,
+    rng: random.Random,
+    *,
+    held_out: bool = False,
+    plans: bool = True,
+) -> Candidate:
+    """Words that state each rule with the mode's chance, every time in other phrases.
+
+    Args:
+        template: The environment.
+        mode: How much is stated.
+        rng: Where the words come from.
+        held_out: Use the phrases that no lesson has.
+        plans: Keep the author's own affordances now and then, and prescribe needless calls.
+    """
+    texts = dict(template.original.texts)
+    keep_seeds = plans and rng.random() < 0.3
+    for slot in template.renderer.slots.values():
+        tool = template.contract.tools.get(slot.tool or "")
+        if slot.id == f"{SYSTEM}.guidance":
+            texts[slot.id] = rng.choice(GUIDANCE)
+        elif tool is None:
+            continue
+        elif slot.kind == "affordance" and not (keep_seeds and texts[slot.id]):
+            needless = _needless_plan(template, tool.contract, rng) if plans else ""
+            texts[slot.id] = needless or _affordance(tool.contract, mode, rng, held_out=held_out)
+        elif slot.kind == "constraint" and slot.argument in tool.contract.rules:
+            rule = tool.contract.rules[slot.argument]
+            certain = rule.allowed is not None and not mode.messages
+            if certain or rng.random() < mode.share:
+                texts[slot.id] = _stated(slot, tool.contract, rule, rng, held_out=held_out)
+        elif slot.recovery == "refused" and mode.messages:
+            keys = ("allowed", "format", "unit", "requires")
+            texts[slot.id] = " ".join(_phrase(key, rng, held_out=held_out) for key in keys)
+    return Candidate(texts=texts, parent=template.original.id)
+
+
+def _phrase(key: str, rng: random.Random, *, held_out: bool = False) -> str:
+    return PHRASINGS[key][-1] if held_out else rng.choice(PHRASINGS[key][:-1])
+
+
+def _stated(
+    slot: Slot, tool: ToolContract, rule: Rule, rng: random.Random, *, held_out: bool = False
+) -> str:
+    """A constraint text that says the whole rule; filled in if it is for no slot."""
+    text = " ".join(_phrase(key, rng, held_out=held_out) for key in rule.stated())
+    if slot.id:
+        return text
+    return fill(text, "constraint", constraint_values(tool, slot.argument or ""))
+
+
+def _needless_plan(template: EnvironmentTemplate, tool: ToolContract, rng: random.Random) -> str:
+    """Now and then, calls that a tool does not need: what words prescribe is to be followed."""
+    others = [n for n, t in template.contract.tools.items() if not t.contract.mutates]
+    others = [name for name in others if name not in (tool.name, tool.rule.requires)]
+    if tool.mutates and len(others) >= 2 and rng.random() < 0.1:
+        return f"Before {tool.name}, call {' and '.join(rng.sample(others, 2))}."
+    return ""
+
+
+def _affordance(tool: ToolContract, mode: Mode, rng: random.Random, *, held_out: bool) -> str:
+    """The prerequisite if there is one; where there is none, that there is none."""
+    if rng.random() >= mode.share:
+        return ""
+    if tool.rule.requires:
+        phrase = _phrase("requires", rng, held_out=held_out)
+        return phrase.replace("{requires}", tool.rule.requires)
+    return rng.choice([*NOTHING_FIRST, ""]) if tool.mutates else ""

@@ -1,0 +1,151 @@
+"""Can a local policy read rules from words? `python -m tests.reading FOLDER [--n N] [--json]`.
+
+Every rollout is of a convention seed that no warm start has seen. The conditions differ only in the
+words; the score is the verifier's, with a Wilson interval.
+"""
+
+import argparse
+import json
+import random
+from collections.abc import Callable, Iterator
+
+from seal.envs.render import SYSTEM
+from seal.envs.template import EnvironmentTemplate, load_template
+from seal.models.local import open_local_policy
+from seal.resources import resource_folder
+from seal.rollout.agent import Arena, begin
+from seal.rollout.batch import at_own_pace
+from seal.rollout.scores import wilson
+from seal.train.corpus import GUIDANCE, PHRASINGS, Mode, lesson_words
+from seal.types import Candidate, Sampling
+
+FIRST_SEED = 500_000
+"""Convention seeds from here on are for this evaluation alone."""
+RIGHT = Mode(share=1.0, messages=False, errs=1.0)
+HALF = Mode(share=0.0, messages=False, errs=1.0)
+
+
+def right(template: EnvironmentTemplate, rng: random.Random) -> Candidate:
+    return _guided(lesson_words(template, RIGHT, rng, plans=False))
+
+
+def held_out(template: EnvironmentTemplate, rng: random.Random) -> Candidate:
+    return _guided(lesson_words(template, RIGHT, rng, held_out=True, plans=False))
+
+
+def original(template: EnvironmentTemplate, _rng: random.Random) -> Candidate:
+    return template.original
+
+
+def bare(template: EnvironmentTemplate, _rng: random.Random) -> Candidate:
+    """The original words without their harmful plan."""
+    return template.original.with_texts(dict.fromkeys(template.original.texts, ""))
+
+
+def message(template: EnvironmentTemplate, rng: random.Random) -> Candidate:
+    """The original words without their plan, and errors that state the rule."""
+    texts = dict.fromkeys(template.original.texts, "")
+    keys = ("allowed", "format", "unit", "requires")
+    for slot in template.renderer.slots.values():
+        if slot.recovery == "refused":
+            texts[slot.id] = " ".join(rng.choice(PHRASINGS[key][:-1]) for key in keys)
+    return template.original.with_texts(texts)
+
+
+def wrong(template: EnvironmentTemplate, rng: random.Random) -> Candidate:
+    """Another seed's rules, written out wherever this one's would stand."""
+    other = _template(FIRST_SEED * 2 + rng.randrange(10**6))
+    words = lesson_words(other, RIGHT, rng, plans=False)
+    texts = dict(template.original.texts)
+    for slot in template.renderer.slots.values():
+        if slot.kind == "constraint" and words.texts[slot.id]:
+            texts[slot.id] = other.renderer._filled(slot, words).replace("{", "").replace("}", "")
+        elif slot.kind == "affordance":
+            texts[slot.id] = words.texts[slot.id]
+    return template.original.with_texts(texts)
+
+
+def _guided(words: Candidate) -> Candidate:
+    return words.with_texts({f"{SYSTEM}.guidance": GUIDANCE[0]})
+
+
+CONDITIONS: dict[str, Callable[[EnvironmentTemplate, random.Random], Candidate]] = {
+    "right words": right,
+    "right, held-out phrasing": held_out,
+    "original words": original,
+    "original without the plan": bare,
+    "original, rule-stating message": message,
+    "wrong words": wrong,
+}
+
+
+def _template(seed: int) -> EnvironmentTemplate:
+    defaults = resource_folder("env_templates")
+    return load_template(defaults / "rooms", defaults, seed)
+
+
+def evaluate(policy, condition: str, n: int, show: bool) -> dict[str, object]:
+    """One row of the table."""
+
+    def begun() -> Iterator:
+        for number in range(n):
+            template = _template(FIRST_SEED + number)
+            words = CONDITIONS[condition](template, random.Random(f"{condition}/{number}"))
+            arena = Arena(template, words, contract_hash="reading")
+            task = next(iter(template.scenario("validation", number)))
+            sampling = Sampling(temperature=0.0, max_tokens=120)
+            yield (
+                f"{task.id}#{number}",
+                begin(arena, task, policy, sample=number, seed=0, sampling=sampling),
+            )
+
+    outcomes = list(at_own_pace(begun(), policy))
+    rewards = [outcome.rollout.reward or 0.0 for outcome in outcomes]
+    if show:
+        for outcome in outcomes[:show]:
+            for turn in outcome.rollout.turns:
+                print("  user:", turn.user)
+                for step in turn.steps:
+                    print("   ", step.content, *[f"{c.tool}{c.arguments}" for c in step.calls])
+                    print("     ", *[r.content for r in step.results])
+            print("  =>", outcome.rollout.reward)
+    groups = {}
+    for name in ("easy", "medium", "hard"):
+        of = [o.rollout.reward or 0.0 for o in outcomes if o.rollout.group == name]
+        groups[name] = round(sum(of) / len(of), 3) if of else None
+    low, high = wilson(rewards)
+    return {
+        "condition": condition,
+        "n": n,
+        "score": round(sum(rewards) / n, 3),
+        "low": round(low, 3),
+        "high": round(high, 3),
+        "groups": groups,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("--n", type=int, default=100)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--show", type=int, default=0)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    policy = open_local_policy(f"local:{options.folder}")
+    for condition in CONDITIONS:
+        if options.only and options.only not in condition:
+            continue
+        row = evaluate(policy, condition, options.n, options.show)
+        if options.json:
+            print(json.dumps(row), flush=True)
+        else:
+            print(
+                f"{row['condition']:32} {row['score']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+                f"  {row['groups']}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Lessons teach reading: what words state is obeyed, and what they do not an error says."""
+
+import random
+
+import pytest
+
+from seal.envs.registry import load_environment
+from seal.models.chat import CALL
+from seal.models.reading import states
+from seal.resources import resource_folder
+from seal.rollout.agent import Arena
+from seal.train.corpus import PHRASINGS, Corpus, Mode, lesson_words
+
+SAID = Mode(share=1.0, messages=False, errs=1.0)
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return Corpus(resource_folder("env_templates") / "rooms", range(1000, 1006))
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_words_that_state_everything_state_every_rule(held_out: bool):
+    template = load_environment("rooms@1001")
+    words = lesson_words(template, SAID, random.Random(0), held_out=held_out, plans=False)
+    arena = Arena(template, words, contract_hash="test")
+    for name, contract in arena.contracts.items():
+        for rule in contract.rules.values():
+            assert states(rule, arena.tools[name].words())
+    assert "check_room" in arena.tools["book_room"].words()
+
+
+def test_the_last_phrasing_of_each_rule_is_in_no_lesson(corpus):
+    rng = random.Random(1)
+    texts = "".join(corpus.texts(rng, 12))
+    for phrasings in PHRASINGS.values():
+        opening = phrasings[-1].split("{")[0].strip()
+        assert len(phrasings) >= 3
+        assert opening not in texts
+
+
+def test_a_lesson_is_one_dialogue_whose_calls_are_the_policys_own(corpus):
+    rng = random.Random(2)
+    for _ in range(10):
+        pieces = corpus.lesson(rng, 2)
+        assert not pieces[0].sampled
+        assert sum(piece.text.count("<|im_start|>system") for piece in pieces) == 1
+        told = "".join(piece.text for piece in pieces if not piece.sampled)
+        assert CALL not in told
+        assert any(CALL in piece.text for piece in pieces if piece.sampled)
+
+
+def test_a_lesson_with_messages_shows_an_error_and_the_corrected_call(corpus):
+    rng = random.Random(3)
+    corrected = 0
+    for _ in range(40):
+        told = [piece.text for piece in corpus.lesson(rng, 2) if not piece.sampled]
+        corrected += any("Not yet." in text and "check_room" in text for text in told)
+    assert 0 < corrected < 40
+
+
+def test_the_same_seed_gives_the_same_lessons(corpus):
+    def lessons() -> list:
+        rng = random.Random(4)
+        return [corpus.lesson(rng, 1) for _ in range(3)] + [corpus.drill(rng, 4)]
+
+    assert lessons() == lessons()
+
+
+def test_a_drill_asks_for_values_that_its_line_states(corpus):
+    rng = random.Random(5)
+    for _ in range(10):
+        head, *rest = corpus.drill(rng, 6)
+        argument = head.text.split(":")[0].strip()
+        answers = [piece.text for piece in rest if piece.sampled]
+        assert len(answers) == 6
+        assert all(answer.startswith(f'"{argument}": ') for answer in answers)

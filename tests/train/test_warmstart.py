@@ -1,0 +1,56 @@
+"""The warm start learns from what the policy wrote, and from nothing else."""
+
+import importlib.util
+import os
+
+import pytest
+
+from seal.models.chat import Piece
+
+needs_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None and not os.environ.get("CI"),
+    reason="needs the train extra (torch, transformers)",
+)
+pytestmark = [pytest.mark.train, needs_torch, pytest.mark.filterwarnings("default")]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    from seal.models.tiny import tiny_tokenizer
+
+    return tiny_tokenizer(['Book the blue room on Monday, "R7". <tool_call>{"name": "x"}\n'] * 3)
+
+
+def test_only_sampled_pieces_have_labels(tokenizer):
+    from seal.train.warmstart import IGNORED, encode
+
+    pieces = [Piece("Book the room", sampled=False), Piece('"R7"<|im_end|>', sampled=True)]
+    row = encode(tokenizer, pieces)
+    learned = [i for i, label in zip(row.ids, row.labels, strict=True) if label != IGNORED]
+    assert tokenizer.decode(learned) == '"R7"<|im_end|>'
+    assert tokenizer.decode(row.ids) == 'Book the room"R7"<|im_end|>'
+
+
+def test_a_value_has_the_same_tokens_in_words_and_in_a_call(tokenizer):
+    def tokens(text: str) -> list[str]:
+        return tokenizer.tokenize(text)
+
+    for value in ("R7", "14.00", "D3"):
+        words, call = tokens(f'blue="{value}"'), tokens(f'"room": "{value}"')
+        inner = tokens(value)
+        assert [t for t in words if t in inner][-len(inner) :] == inner
+        assert [t for t in call if t in inner][-len(inner) :] == inner
+
+
+def test_tokens_that_are_told_get_no_gradient(tokenizer):
+    import torch
+
+    from seal.models.tiny import tiny_model
+    from seal.train.warmstart import collate, encode, loss_of
+
+    model = tiny_model(len(tokenizer), seed=0)
+    told = [Piece("Book the blue room", sampled=False), Piece('"R7"', sampled=True)]
+    other = [*told, Piece("on Monday, the blue room", sampled=False)]
+    losses = [loss_of(model, *collate([encode(tokenizer, p)])).item() for p in (told, other)]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+    assert torch.isfinite(torch.tensor(losses)).all()
