@@ -15,7 +15,7 @@ from seal.cli.console import note, print_json_line, print_line
 if TYPE_CHECKING:
     from seal.envs.environment import Quarantined
     from seal.envs.template import EnvironmentTemplate
-    from seal.errors import TemplateError
+    from seal.errors import SealError
     from seal.soundness import Facts, Finding
 
 _SHOWN = 5
@@ -42,25 +42,25 @@ def check(
     raise typer.Exit(max(codes))
 
 
-def _load(name: str) -> "EnvironmentTemplate | TemplateError":
+def _load(name: str) -> "EnvironmentTemplate | SealError":
     """The template with its tasks, or why the author's files do not make one."""
     from seal.envs.registry import load_environment
-    from seal.errors import TemplateError
+    from seal.errors import EnvironmentFailure, TemplateError
 
     try:
         template = load_environment(name)
         template.tasks(None)
-    except TemplateError as error:
+    except (TemplateError, EnvironmentFailure) as error:
         return error
     return template
 
 
-def _check_one(name: str, loaded: "EnvironmentTemplate | TemplateError", *, as_json: bool) -> int:
+def _check_one(name: str, loaded: "EnvironmentTemplate | SealError", *, as_json: bool) -> int:
     """Print an environment's findings; the exit code."""
-    from seal.errors import TemplateError
+    from seal.errors import SealError
     from seal.soundness import check_environment, collect_facts, unloadable
 
-    if isinstance(loaded, TemplateError):
+    if isinstance(loaded, SealError):
         if not as_json:
             print_line(name)
         _print_all(name, [unloadable(loaded)], None, as_json=as_json)
@@ -160,7 +160,9 @@ def show(
     candidate: Annotated[
         str | None,
         typer.Option(
-            "--candidate", metavar="FILE|RUN/ID", help="The words of a candidate, + before each."
+            "--candidate",
+            metavar="RUN|FILE",
+            help="The words of a run (or RUN/ID) or a file, + marks them.",
         ),
     ] = None,
     error: Annotated[

@@ -3,13 +3,15 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from seal.cli.console import print_json_line, print_line
-from seal.envs.render import SYSTEM_RECOVERIES, TOOL_RECOVERIES
-from seal.envs.template import EnvironmentTemplate
+from seal.envs.contract import default_message
+from seal.envs.render import SYSTEM, SYSTEM_RECOVERIES, TOOL_RECOVERIES
+from seal.envs.template import EnvironmentTemplate, read_slot_texts
 from seal.errors import ConfigError, did_you_mean
 from seal.records import RunFolder, read_candidate
+from seal.soundness.finding import reference
 from seal.types import CallError, Candidate, GoldCall, RecoveryKind, RenderedTool, Rule, Task
 
 _PLAIN, _EVOLVED = "  ", "+ "
@@ -23,7 +25,7 @@ def show_environment(
     *,
     as_json: bool,
 ) -> None:
-    """Print prompt and tools under a candidate, the recoveries of a kind, or a task.
+    """Print prompt and tools under a candidate, what is said about a kind of error, or a task.
 
     Raises:
         ConfigError: There is no such task, candidate or kind of error.
@@ -34,16 +36,15 @@ def show_environment(
     if as_json:
         print_json_line(_json(template, candidate, task, kind))
         return
-    if kind:
-        lines = _marked(lambda words: _recovery_lines(template, words, kind), template, candidate)
-    else:
-        lines = _marked(lambda words: _word_lines(template, words, task), template, candidate)
-    print_line(f"{template.name}: {_described(template, candidate)}")
-    for line in lines:
-        print_line(line)
+    if kind or not task:
+        print_line(f"{template.name}: {_described(template, candidate)}")
+        for line in _marked(lambda words: _lines(template, words, kind), template, candidate):
+            print_line(line)
     if task:
         for line in _task_lines(task):
             print_line(line)
+        if not kind:
+            print_line(f"What the policy reads: seal show {reference(template)}")
 
 
 def _described(template: EnvironmentTemplate, candidate: Candidate) -> str:
@@ -60,21 +61,59 @@ def _changed(template: EnvironmentTemplate, candidate: Candidate) -> list[str]:
 
 
 def chosen_candidate(template: EnvironmentTemplate, name: str | None) -> Candidate:
-    """A candidate file, or `RUN/ID`; the original words by default.
+    """The words of a run or of a file; the original words by default.
+
+    Args:
+        template: The environment whose slots they are for.
+        name: A run's folder (its final words), `RUN/NAME` as `candidate_of` takes it, a candidate's
+            JSON file, or a `slots.toml`, which speaks where it does over the original words.
 
     Raises:
         ConfigError: It cannot be read, or its texts fit no slots here.
+        TemplateError: A `slots.toml` holds what fits no slots here.
     """
     if name is None:
         return template.original
     path = Path(name)
-    if path.is_file() or not (path.parent / "run.toml").is_file():
-        candidate = read_candidate(path)
+    if path.is_file() and path.suffix == ".toml":
+        return template.original.with_texts(read_slot_texts(path, template.renderer))
+    if path.is_dir():
+        candidate = candidate_of(RunFolder(path), "final")
+    elif not path.is_file() and path.parent.is_dir() and path.parent != Path():
+        candidate = candidate_of(RunFolder(path.parent), path.name)
     else:
-        candidate = RunFolder(path.parent).candidate(path.name)
+        candidate = read_candidate(path)
+    _refuse_strangers(template, candidate, name)
     if problems := template.renderer.problems_of(candidate.texts):
         raise ConfigError("\n".join(f"{name}: {problem}" for problem in problems))
     return candidate
+
+
+def candidate_of(folder: RunFolder, name: str) -> Candidate:
+    """A candidate of a run: `original`, `final`, a generation's number, or an id or its start.
+
+    Raises:
+        ConfigError: There is no run here, or no such candidate in it.
+    """
+    from seal.evolve.lineage import Generation
+
+    ids = {"original": str(folder.settings().get("candidate", ""))}
+    generations = list(folder.lines("generations", Generation).read())
+    ids["final"] = generations[-1].candidate if generations else ids["original"]
+    ids |= {str(generation.index): generation.candidate for generation in generations}
+    return folder.candidate(ids.get(name, name))
+
+
+def _refuse_strangers(template: EnvironmentTemplate, candidate: Candidate, name: str) -> None:
+    """A candidate of another environment is one problem, not one for each of its slots."""
+    unknown = [slot for slot in candidate.texts if slot not in template.renderer.slots]
+    if len(unknown) > 1 and len(unknown) * 2 > len(candidate.texts):
+        count = len(candidate.texts)
+        share = "none" if len(unknown) == count else f"{count - len(unknown)}"
+        raise ConfigError(
+            f"{name}: {share} of its {count} slots exist in {template.name}, such as "
+            f"'{unknown[0]}'; perhaps it is of another environment."
+        )
 
 
 def _task(template: EnvironmentTemplate, task_id: str) -> Task:
@@ -109,12 +148,19 @@ def _marked(
         yield f"{_PLAIN if line in before else _EVOLVED}{line}".rstrip()
 
 
-def _word_lines(
-    template: EnvironmentTemplate, candidate: Candidate, task: Task | None
+def _lines(
+    template: EnvironmentTemplate, candidate: Candidate, kind: RecoveryKind | None
 ) -> Iterator[str]:
+    return _recovery_lines(template, candidate, kind) if kind else _word_lines(template, candidate)
+
+
+def _word_lines(template: EnvironmentTemplate, candidate: Candidate) -> Iterator[str]:
+    limits = template.limits
+    yield f"limits: {limits.steps} steps a turn, {limits.call_chars:,} characters a call or result"
+    yield ""
     yield "system"
     yield from (f"  {line}" for line in template.renderer.prompt(candidate).splitlines())
-    for rendered in _visible(template, candidate, task):
+    for rendered in _visible(template, candidate, None):
         yield ""
         yield from tool_lines(rendered)
 
@@ -174,26 +220,46 @@ def _type(schema: Mapping[str, Any]) -> str:
 def _recovery_lines(
     template: EnvironmentTemplate, candidate: Candidate, kind: RecoveryKind
 ) -> Iterator[str]:
-    """Each text once, after the tool and the arguments that it is said about."""
-    said: dict[tuple[str | None, str], list[str]] = {}
-    for tool, argument, content in _recoveries(template, candidate, kind):
-        said.setdefault((tool, content), []).extend([argument] if argument else [])
-    for (tool, content), arguments in said.items():
-        yield f"{tool or 'system'}{': ' if arguments else ''}{', '.join(arguments)}"
+    """Each text once, after the tools and the arguments that it is said about."""
+    said: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for one in _recoveries(template, candidate, kind):
+        about = said.setdefault((one.content, one.words), {})
+        about.setdefault(one.tool or SYSTEM, []).extend([one.argument] if one.argument else [])
+    for (content, words), tools in said.items():
+        yield "; ".join(
+            f"{tool}: {', '.join(arguments)}" if arguments else tool
+            for tool, arguments in tools.items()
+        )
         yield from (f"  {line}" for line in content.splitlines())
+        yield f"    {words}"
+
+
+class _Recovery(NamedTuple):
+    """What is said about one error."""
+
+    tool: str | None
+    argument: str | None
+    content: str
+    slot: str | None
+    """The slot whose text is in it."""
+    words: str
+    """What the slot adds, as a sentence."""
 
 
 def _recoveries(
     template: EnvironmentTemplate, candidate: Candidate, kind: RecoveryKind
-) -> Iterator[tuple[str | None, str | None, str]]:
-    """What is said about an error of this kind, per tool and argument with a rule."""
+) -> Iterator[_Recovery]:
+    """What is said about errors of this kind, per tool and argument."""
     if kind in SYSTEM_RECOVERIES:
-        yield None, None, _recovery(template, candidate, None, kind, None)
+        yield _recovery(template, candidate, None, kind, None)
         return
     for name, tool in template.contract.tools.items():
-        arguments = [None] if kind == "refused" or not tool.contract.arguments else []
-        for argument in [*arguments, *tool.contract.arguments]:
-            yield name, argument, _recovery(template, candidate, name, kind, argument)
+        # Only a refusal may be about no argument; an argument that is too many has no name yet.
+        if kind == "argument_unexpected":
+            yield _recovery(template, candidate, name, kind, "<name>")
+            continue
+        for argument in [*([None] if kind == "refused" else []), *tool.contract.arguments]:
+            yield _recovery(template, candidate, name, kind, argument)
 
 
 def _recovery(
@@ -202,19 +268,38 @@ def _recovery(
     tool: str | None,
     kind: RecoveryKind,
     argument: str | None,
-) -> str:
+) -> _Recovery:
     rule = Rule()
     if tool is not None:
         contract = template.contract[tool]
         rule = contract.rules.get(argument, Rule()) if argument else contract.rule
-    message = "<what the tool says>" if kind == "refused" else f"<{kind}>"
+    message = "<message of the tool's ToolError>"
+    if kind != "refused":
+        message = default_message(kind, tool or "<name>", argument or "")
     error = CallError(kind=kind, code=kind, message=message, argument=argument, rule=rule)
-    return template.renderer.recovery(tool, error, candidate)[0]
+    content, slot = template.renderer.recovery(tool, error, candidate)
+    words = _addition(template, candidate, f"{tool or SYSTEM}.recovery.{kind}", slot)
+    return _Recovery(tool, argument, content, slot, words)
+
+
+def _addition(
+    template: EnvironmentTemplate, candidate: Candidate, slot: str, used: str | None
+) -> str:
+    """What a recovery slot adds to a message, or why it adds nothing."""
+    text = candidate.texts.get(slot, "")
+    if slot not in template.renderer.slots:
+        return "no words are added: the block prints no recovery slot"
+    if used:
+        return f"with the words of {slot}: {text}"
+    if text:
+        return f"no words are added: {slot} cites nothing that this error has"
+    return "no words are added: the recovery slot is empty"
 
 
 def _task_lines(task: Task) -> Iterator[str]:
-    yield ""
     yield f"task {task.id}, scenario {task.scenario}, {task.group}, split {task.split}"
+    if task.tools is not None:
+        yield f"  tools: {', '.join(task.tools)}"
     if task.checks:
         yield f"  checks: {', '.join(task.checks)}"
     for number, turn in enumerate(task.turns):
@@ -260,7 +345,12 @@ def _json(
         answer["task"] = task.model_dump(mode="json")
     if kind:
         answer["recoveries"] = [
-            {"tool": tool, "argument": argument, "content": content}
-            for tool, argument, content in _recoveries(template, candidate, kind)
+            {
+                "tool": one.tool,
+                "argument": one.argument,
+                "content": one.content,
+                "slot": one.slot,
+            }
+            for one in _recoveries(template, candidate, kind)
         ]
     return answer

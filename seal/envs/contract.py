@@ -216,12 +216,12 @@ def accept(contract: Contract, call: ToolCall, visible: Iterable[str]) -> Accept
     arguments = parse_arguments(call.arguments or "{}")
     if not call.tool or arguments is None:
         shown = call.arguments[:80]
-        return _error(
-            "malformed_call", "This is not a call: a name and a JSON object.", None, shown
-        )
+        said = default_message("malformed_call", call.tool)
+        return _error("malformed_call", said, None, shown)
     names = list(visible)
     if call.tool not in names:
-        return _error("unknown_tool", f"There is no tool '{call.tool}'.", None, call.tool)
+        said = default_message("unknown_tool", call.tool)
+        return _error("unknown_tool", said, None, call.tool)
     tool = contract.tools[call.tool]
     try:
         # From JSON, since strict Python would refuse a list for a tuple and a text for an enum.
@@ -267,14 +267,21 @@ def _validation_error(tool: Tool, arguments: Arguments, cause: ValidationError) 
         )
         found.append((_ORDER.index(kind), kind, str(error["loc"][0])))
     _, kind, argument = min(found)
-    message = {
+    message = default_message(kind, tool.contract.name, argument)
+    rule = tool.contract.rules.get(argument, Rule())
+    return _error(kind, message, argument, arguments.get(argument), rule)
+
+
+def default_message(kind: RecoveryKind, tool: str, argument: str = "") -> str:
+    """What SEAL itself says about a call that never reaches its tool: `error.message` in words."""
+    return {
+        "malformed_call": "This is not a call: a name and a JSON object.",
+        "unknown_tool": f"There is no tool '{tool}'.",
         "argument_missing": f"Argument '{argument}' is missing.",
-        "argument_unexpected": f"{tool.contract.name} has no argument '{argument}'.",
+        "argument_unexpected": f"{tool} has no argument '{argument}'.",
         "argument_type": f"Argument '{argument}' has the wrong type.",
         "argument_value": f"Argument '{argument}' has a value that is not accepted.",
     }[kind]
-    rule = tool.contract.rules.get(argument, Rule())
-    return _error(kind, message, argument, arguments.get(argument), rule)
 
 
 def _error(

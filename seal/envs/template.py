@@ -259,6 +259,8 @@ def _check_options(world: type[Environment], where: str) -> None:
     """Refuse a misspelt `verify_...` attribute or value: it would silently decide otherwise."""
     for name in (name for name in vars(world) if name.startswith("verify_")):
         value = getattr(world, name)
+        if name not in VERIFY_OPTIONS and not isinstance(value, str):
+            continue  # A tool or a method may be called so.
         if name not in VERIFY_OPTIONS:
             known = ", ".join(VERIFY_OPTIONS)
             raise TemplateError(

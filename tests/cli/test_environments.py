@@ -1,4 +1,4 @@
-"""`seal check`, `seal show` and `seal fetch`: what they print, and their exit codes."""
+"""`seal check` and `seal fetch`, and what holds for every command: output and exit codes."""
 
 import json
 import subprocess
@@ -7,8 +7,6 @@ import sys
 import pytest
 
 from seal.cli import main
-from seal.envs import load_environment
-from seal.records import RunFolder, write_json
 from tests.factories import TOML, TOOLS, WORLD, edited, lamp_tasks, write_environment
 
 
@@ -140,6 +138,28 @@ def test_a_wrong_template_exits_2_and_says_where(seal, tmp_path, overrides, said
         assert all(words in err for words in said)
 
 
+def test_a_world_that_ends_the_program_exits_2_and_is_named(seal, tmp_path):
+    folder = write_environment(tmp_path / "lamp", world=f"raise SystemExit(0)\n{WORLD}")
+    code, out, _ = seal("check", folder)
+    assert code == 2
+    assert f"{folder}/env.py:1: cannot be imported: it ends the program" in out
+    assert out.splitlines()[-1] == "1 of 1 checks failed"
+
+
+def test_a_generator_that_fails_is_a_finding_and_the_next_environment_is_checked(seal, tmp_path):
+    head = "    @classmethod\n    def generate(cls, conventions, rng):\n"
+    method = f"{head}        yield Task(turn=())\n\n"
+    world = edited(WORLD, "    def reset(", f"{method}    def reset(")
+    folder = write_environment(tmp_path / "lamp", world=world)
+    (folder / "tasks.jsonl").unlink()
+    code, out, _ = seal("check", folder, write_environment(tmp_path / "sound"))
+    assert code == 3
+    assert "  FAIL  tasks can be made\n" in out
+    assert f"{folder}/env.py:15: lamp: generate scenario train-0: Task: turns: Field requ" in out
+    assert "pydantic.dev" not in out
+    assert out.splitlines()[-1] == "all 13 checks passed"
+
+
 @pytest.mark.parametrize(
     "name", ["env.toml", "env.py", "slots.toml", "tasks.jsonl", "tools/dim.jinja"]
 )
@@ -173,74 +193,6 @@ def test_debug_shows_the_traceback_and_works_after_the_command(seal):
     assert code == 2
     assert "Traceback" in err
     assert "seal: roms: no such environment." in err
-
-
-def test_show_prints_what_the_policy_reads(seal, tmp_path):
-    code, out, _ = seal("show", write_environment(tmp_path / "lamp"))
-    assert code == 0
-    assert out.startswith("lamp: the author's original words\n")
-    assert "  dim(level: integer, colour: string)\n" in out
-    assert "    Sets how the lamp shines. Sets level and colour at once.\n" in out
-    assert "      colour: The colour.\n" in out
-    assert "\n+ " not in out
-
-
-def test_what_show_prints_is_as_it_was(seal, tmp_path, golden):
-    folder = write_environment(tmp_path / "lamp")
-    golden("show_lamp.txt", seal("show", folder, "--task", "lamp-01")[1])
-
-
-def test_show_marks_what_a_candidate_changes(seal, tmp_path):
-    folder = write_environment(tmp_path / "lamp")
-    changes = {"dim.constraint.colour": "One of {allowed}."}
-    candidate = load_environment(folder).original.with_texts(changes)
-    run = RunFolder(tmp_path / "run")
-    with run.opened({"command": "evolve"}):
-        run.save_candidate(candidate)
-    for name in (tmp_path / "run" / "candidates" / f"{candidate.id}.json", f"run/{candidate.id}"):
-        code, out, _ = seal("show", folder, "--candidate", name)
-        assert code == 0
-        assert f"candidate {candidate.id}, + marks what it changes: dim.constraint.colour" in out
-        evolved = [line for line in out.splitlines() if line.startswith("+")]
-        assert evolved == ['+     colour: The colour. One of warm="W3", cold="C9".']
-
-
-def test_show_refuses_a_candidate_of_another_environment(seal, tmp_path):
-    folder = write_environment(tmp_path / "lamp")
-    write_json(tmp_path / "c.json", {"seal": 1, "texts": {"dim.affordanc": "x"}})
-    code, _, err = seal("show", folder, "--candidate", "c.json")
-    assert code == 2
-    assert "Did you mean 'dim.affordance'?" in err
-
-
-def test_show_prints_a_task_with_its_gold(seal, tmp_path):
-    code, out, _ = seal("show", write_environment(tmp_path / "lamp"), "--task", "lamp-01")
-    assert code == 0
-    assert "    user: Let it shine cold, at a quarter.\n" in out
-    assert '    gold: dim(level=25, colour="C9")    the user said level as' in out
-    code, _, err = seal("show", "lamp", "--task", "lamp-91")
-    assert code == 2
-    assert "no task 'lamp-91'" in err
-
-
-def test_show_prints_what_is_said_about_an_error(seal, tmp_path):
-    slots = '[dim.recovery]\nargument_value = "Take {allowed}."\n'
-    folder = write_environment(tmp_path / "lamp", slots=slots)
-    code, out, _ = seal("show", folder, "--error", "argument_value")
-    assert code == 0
-    assert '<argument_value> Take warm="W3", cold="C9".' in out
-    assert seal("show", folder, "--error", "argument_valu")[0] == 2
-
-
-def test_show_json_is_a_tool_list_that_a_server_takes(seal, tmp_path):
-    folder = write_environment(tmp_path / "lamp")
-    code, out, _ = seal("show", folder, "--task", "lamp-00", "--json")
-    shown = json.loads(out)
-    assert code == 0
-    assert [tool["function"]["name"] for tool in shown["tools"]] == ["plug_in", "dim"]
-    assert shown["tools"][1]["type"] == "function"
-    assert shown["tools"][1]["function"]["parameters"]["required"] == ["level", "colour"]
-    assert shown["task"]["id"] == "lamp-00"
 
 
 def test_words_cannot_steer_the_terminal(seal, tmp_path):

@@ -136,6 +136,12 @@ def test_what_is_wrong_with_the_world_is_said(tmp_path, world, message):
     assert message in complaint(tmp_path, world=world)
 
 
+def test_a_tool_may_be_called_like_an_option_of_the_verifier(tmp_path):
+    world = edited(WORLD, "def plug_in", "def verify_it").replace('"plug_in"', '"verify_it"')
+    folder = write_environment(tmp_path / "lamp", world=world, tasks=[])
+    assert "verify_it" in load_environment(folder).contract.tools
+
+
 def test_a_module_that_failed_is_read_again_once_it_is_mended(tmp_path):
     folder = write_environment(tmp_path / "lamp", world=f"{WORLD}\n1 / 0\n")
     for _ in range(2):
