@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seal.evolve.run import EvolveOptions, evolve
     from seal.report.compare import compare
     from seal.rollout.run import RunSettings, run
-    from seal.types import Candidate, Rule, Task
+    from seal.types import Candidate, GoldCall, Rule, Task, UserTurn
 
 __version__ = "0.1.0"
 __all__ = [
@@ -29,11 +29,13 @@ __all__ = [
     "EvolveConfig",
     "EvolveOptions",
     "GateConfig",
+    "GoldCall",
     "Rule",
     "RunSettings",
     "SealError",
     "Task",
     "ToolError",
+    "UserTurn",
     "check",
     "compare",
     "diagnose",
@@ -51,7 +53,7 @@ _HOMES = {
     "seal.evolve.run": ["EvolveOptions", "evolve"],
     "seal.report.compare": ["compare"],
     "seal.rollout.run": ["RunSettings", "run"],
-    "seal.types": ["Candidate", "Rule", "Task"],
+    "seal.types": ["Candidate", "GoldCall", "Rule", "Task", "UserTurn"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

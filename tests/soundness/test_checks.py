@@ -1,5 +1,7 @@
 """A sound environment passes every check, and each planted defect is caught by its own."""
 
+from pathlib import Path
+
 import pytest
 
 from seal.envs import load_environment
@@ -34,6 +36,24 @@ def test_a_sound_environment_passes_every_check(tmp_path):
 def test_every_claim_is_spoken_of_once(tmp_path):
     claims = [finding.check for finding in findings(write_environment(tmp_path / "lamp"))]
     assert len(claims) == len(set(claims)) == 13
+
+
+def test_the_environment_of_the_design_page_passes_every_check(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "design.md"
+    blocks = page.read_text(encoding="utf-8").split("```python\n")[1:]
+    (world,) = [b.partition("```")[0] for b in blocks if "def generate" in b]
+    folder = write_environment(tmp_path / "kettle", world=world, tools={}, slots="", tasks=[])
+    (folder / "tasks.jsonl").unlink(missing_ok=True)
+    for name in (folder, f"{folder}@1"):
+        assert [f.message for f in check_environment(load_environment(name)) if not f.passed] == []
+
+
+def test_a_world_that_changes_the_state_it_was_given_harms_nobody(tmp_path):
+    world = edited(WORLD, 'list(task.state["sockets"])', 'task.state["sockets"]')
+    world = edited(
+        world, "self.plugged = socket", "self.sockets.remove(socket)\n        self.plugged = socket"
+    )
+    assert failures(tmp_path / "lamp", world=world) == {}
 
 
 def test_shipped_rooms_pass_every_check_under_several_conventions():
