@@ -171,7 +171,9 @@ def test_gold_that_fails_leaves_the_rollout_unscored_whatever_the_policy_does(la
     task["turns"][0]["gold"] = task["turns"][0]["gold"][1:]
     one = rolled(lamp, Scripted([[PLUG], [DIM]]), Task.model_validate(task))
     assert one.reward is None
-    assert "task lamp-00, turn 0: a gold call fails: call 0, dim: The lamp stays dark." in one.failure
+    assert (
+        "task lamp-00, turn 0: a gold call fails: call 0, dim: The lamp stays dark." in one.failure
+    )
 
 
 class Dead(Scripted):
