@@ -1,11 +1,15 @@
 """What holds for every test: an empty folder to work in, no network, and plain output."""
 
 import difflib
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+# Two workers with two threads each would wait for one another on a machine of two cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 from hypothesis import settings
 
 # A deadline would make tests depend on what else the machine does.

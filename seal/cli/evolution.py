@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from seal.evolve.lineage import Generation
     from seal.models.budget import Budget
     from seal.records import RunFolder
-    from seal.types import Candidate
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of an evolve run.")]
 
@@ -179,11 +178,11 @@ def diff(
     json: options.Json = False,
 ) -> None:
     """What candidate B says and A does not, slot by slot; exit 1 if they are the same."""
+    from seal.cli.words import candidate_of
     from seal.evolve.lineage import changed_slots, diff_lines
 
-    folder, generations = _opened(run)
-    a = _candidate(folder, generations, first)
-    b = _candidate(folder, generations, second)
+    folder, _ = _opened(run)
+    a, b = candidate_of(folder, first), candidate_of(folder, second)
     slots = changed_slots(a, b)
     for slot in slots:
         before, after = a.texts.get(slot, ""), b.texts.get(slot, "")
@@ -202,14 +201,6 @@ def diff(
     raise typer.Exit(0 if slots else 1)
 
 
-def _candidate(folder: "RunFolder", generations: "list[Generation]", name: str) -> "Candidate":
-    """A candidate of a run by id, generation, or as `original` and `final`."""
-    ids = {"original": str(folder.settings()["candidate"])}
-    ids["final"] = generations[-1].candidate if generations else ids["original"]
-    ids |= {str(generation.index): generation.candidate for generation in generations}
-    return folder.candidate(ids.get(name, name))
-
-
 def promote(
     run: Run,
     out: Annotated[
@@ -219,13 +210,14 @@ def promote(
     json: options.Json = False,
 ) -> None:
     """Make the evolved words the author's own: write them into the environment's slots.toml."""
+    from seal.cli.words import candidate_of
     from seal.diagnose.run import environment_of
     from seal.envs.template import seed_texts_toml
     from seal.errors import ConfigError
     from seal.evolve.lineage import changed_slots
     from seal.records import write_text
 
-    folder, generations = _opened(run)
+    folder, _ = _opened(run)
     template = environment_of(folder)
     if folder.result() is None:
         raise ConfigError(
@@ -237,7 +229,7 @@ def promote(
             f"{template.folder / 'slots.toml'}: edited since this run began; its words were tested "
             "against the earlier ones.\nEvolve again, or write elsewhere with --out FILE."
         )
-    evolved = _candidate(folder, generations, "final")
+    evolved = candidate_of(folder, "final")
     changed = changed_slots(template.original, evolved)
     if template.conventions and out is None:
         raise ConfigError(

@@ -32,7 +32,7 @@ def run(
     ] = 1,
     candidate: Annotated[
         str | None,
-        typer.Option("--candidate", metavar="FILE|RUN/ID", help="The words in force."),
+        typer.Option("--candidate", metavar="RUN|RUN/ID|FILE", help="The words in force."),
     ] = None,
     jobs: options.Jobs = 4,
     seed: options.Seed = 0,
