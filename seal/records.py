@@ -102,7 +102,7 @@ class JsonLines:
         except (ValueError, ValidationError) as cause:
             raise ConfigError(
                 f"{self.path}:{number}: this line is no {self.record.__name__}.\n"
-                f"{str(cause).splitlines()[0]}\n"
+                f"{_why(cause)}\n"
                 "Restore the file, or start over with --fresh."
             ) from cause
         _check_schema(self.path, header.get("seal") if isinstance(header, dict) else None)
@@ -258,6 +258,15 @@ class RunFolder:
             path.unlink()
         for name in ("candidates", "work"):
             shutil.rmtree(self.path / name, ignore_errors=True)
+
+
+def _why(cause: ValueError) -> str:
+    """The first thing wrong with a record, in one sentence."""
+    if not isinstance(cause, ValidationError):
+        return f"{cause}."
+    first = cause.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}." if where else f"{first['msg']}."
 
 
 def _first_difference(found: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> str:

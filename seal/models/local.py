@@ -1,5 +1,6 @@
 """A local policy: a transformers model, sampled for many rollouts at their own pace."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,10 +161,17 @@ def open_local_policy(name: str, *, seed: int = 0) -> LocalPolicy:
     path, _, adapter = name.partition(":")[2].partition("+")
     try:
         import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoModelForCausalLM, AutoTokenizer, logging
     except ImportError:
         raise missing_extra(f"-m {name}", "train") from None
     path = _fetched_or_given(name, path)
+    if "/" not in path and not Path(path).is_dir():
+        raise ConfigError(
+            f"-m {name}: there is no folder '{path}' here.\n"
+            "Give a folder with a model and its tokenizer, or a name on the Hugging Face hub, "
+            "such as local:Qwen/Qwen3-0.6B."
+        )
+    logging.disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(path)
         model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.bfloat16)
@@ -201,11 +209,10 @@ def _fetched_or_given(name: str, path: str) -> str:
 
 
 def _version(path: Path, adapter: Path | None) -> str:
-    """A hash over the weight files' sizes and times; of a model from the hub, its name."""
-    import hashlib
-
-    digest = hashlib.sha256(str(path).encode())
-    for folder in (path, adapter):
-        for file in sorted(folder.glob("*.safetensors")) if folder and folder.is_dir() else ():
+    """A hash of the weights, wherever they lie; of a model from the hub, of its name."""
+    folders = [folder for folder in (path, adapter) if folder and folder.is_dir()]
+    digest = hashlib.sha256(b"" if folders else str(path).encode())
+    for folder in folders:
+        for file in sorted(folder.glob("*.safetensors")):
             digest.update(file.read_bytes())
     return digest.hexdigest()[:12]
