@@ -71,6 +71,19 @@ def _check_schema(path: Path, found: object) -> None:
         )
 
 
+_WRITTEN = (
+    "rollouts.jsonl",
+    "diagnoses.jsonl",
+    "generations.jsonl",
+    "proposals.jsonl",
+    "result.json",
+    "profile.json",
+    "report.html",
+    "candidates",
+)
+"""What the commands write into a run folder, beside its settings."""
+
+
 class JsonLines:
     """One JSONL file of records of one type; appends are whole lines from any thread."""
 
@@ -212,6 +225,11 @@ class RunFolder:
         Raises:
             ConfigError: Another process holds it, or it belongs to other settings.
         """
+        if (self.path / "env.toml").exists():
+            raise ConfigError(
+                f"{self.path}: this is an environment, and no folder for a run.\n"
+                "Choose another with --out."
+            )
         with _storage(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             lock = (self.path / ".lock").open("w")
@@ -224,7 +242,7 @@ class RunFolder:
                     "Wait for it, or choose another folder with --out."
                 ) from cause
             if fresh:
-                self._clear()
+                self._set_aside()
             self._sweep()
             self._adopt(settings)
             yield
@@ -249,15 +267,20 @@ class RunFolder:
                 if _PARTIAL.search(path.name):
                     path.unlink(missing_ok=True)
 
-    def _clear(self) -> None:
-        """Remove what a run wrote, and nothing else that may lie here."""
+    def _set_aside(self) -> None:
+        """Move what a run wrote here into `previous/`, and touch nothing else that may lie here.
+
+        Starting over is no reason to lose rollouts that were paid for: one run back is kept.
+        """
         if not self.settings_path.is_file():
             return
-        written = [p for end in ("jsonl", "json", "html") for p in self.path.glob(f"*.{end}")]
-        for path in [*written, self.settings_path]:
-            path.unlink()
-        for name in ("candidates", "work"):
-            shutil.rmtree(self.path / name, ignore_errors=True)
+        previous = self.path / "previous"
+        with _storage(previous):
+            shutil.rmtree(previous, ignore_errors=True)
+            previous.mkdir()
+            for name in (*_WRITTEN, self.settings_path.name):
+                if (self.path / name).exists():
+                    (self.path / name).rename(previous / name)
 
 
 def _why(cause: ValueError) -> str:
@@ -290,10 +313,16 @@ def read_candidate(path: Path) -> Candidate:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         _check_schema(path, content.pop("seal", None))
-        content.pop("id", None)
-        return Candidate.model_validate(content)
+        stamped = content.pop("id", None)
+        candidate = Candidate.model_validate(content)
     except (OSError, ValueError, TypeError, AttributeError) as cause:
         raise ConfigError(f"{path}: no candidate can be read here ({cause}).") from cause
+    if stamped not in (None, candidate.id):
+        raise ConfigError(
+            f"{path}: its texts are not those of candidate {stamped}; it was edited.\n"
+            "For words of your own, leave the id out, or write a slots.toml."
+        )
+    return candidate
 
 
 def default_folder(command: str, environment: str, settings: dict[str, Any]) -> Path:

@@ -40,7 +40,7 @@ def content_hash(value: object, length: int = 12) -> str:
 class Record(BaseModel):
     """A frozen record that refuses fields it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Rule(Record):

@@ -136,17 +136,43 @@ def test_other_settings_are_refused_with_the_first_difference(tmp_path):
     assert "--fresh" in str(caught.value)
 
 
-def test_starting_over_removes_what_the_run_wrote_and_nothing_else(tmp_path):
+def test_starting_over_sets_aside_what_the_run_wrote_and_touches_nothing_else(tmp_path):
     folder = RunFolder(tmp_path / "run")
     with folder.opened(SETTINGS):
-        folder.lines("words", Candidate).append(words(1))
+        folder.lines("proposals", Candidate).append(words(1))
         folder.save_candidate(words(1))
         folder.finish({"score": 1.0})
-    note = folder.path / "note.txt"
-    note.write_text("mine")
+    for mine in ("note.txt", "notes.json", "cassette.jsonl"):
+        (folder.path / mine).write_text("mine")
     with folder.opened({**SETTINGS, "limit": 5}, fresh=True):
         assert folder.result() is None
-    assert sorted(path.name for path in folder.path.iterdir()) == [".lock", "note.txt", "run.toml"]
+    kept = sorted(path.name for path in folder.path.iterdir())
+    assert kept == [".lock", "cassette.jsonl", "note.txt", "notes.json", "previous", "run.toml"]
+    before = RunFolder(folder.path / "previous")
+    assert before.result() == {"score": 1.0}
+    assert before.candidate(words(1).id) == words(1)
+
+
+def test_an_environment_is_no_folder_for_a_run(tmp_path):
+    (tmp_path / "env.toml").write_text("")
+    with pytest.raises(ConfigError, match="this is an environment"), opened(tmp_path):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["env.toml"]
+
+
+def test_an_edited_candidate_is_told_from_the_one_it_was(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.save_candidate(words(1))
+    (path,) = (tmp_path / "candidates").iterdir()
+    content = json.loads(path.read_text())
+    content["texts"] = dict.fromkeys(content["texts"], "mine") or {"a": "mine"}
+    path.write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match="it was edited"):
+        folder.candidate(words(1).id)
+
+
+def opened(path):
+    return RunFolder(path).opened(SETTINGS)
 
 
 def test_a_folder_that_holds_no_run_is_not_cleared(tmp_path):

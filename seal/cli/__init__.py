@@ -4,8 +4,10 @@ Exit codes: 0 yes; 1 the answer is no; 2 your input; 3 outside (a model, an envi
 130 interrupted. Commands load what they need when they run, so that `seal --help` stays quick.
 """
 
+import io
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 
@@ -13,6 +15,9 @@ import typer
 
 from seal.cli import environments, evolution, options, report, runs
 from seal.errors import SealError
+from seal.report.text import legible
+
+INTERRUPTED = 130
 
 app = typer.Typer(
     add_completion=False,
@@ -50,22 +55,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options_end = given.index("--") if "--" in given else len(given)
     debug = "--debug" in given[:options_end]
     given = [word for place, word in enumerate(given) if place > options_end or word != "--debug"]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a letter shows its number, and the command goes on.
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = _run(given)
         sys.stdout.flush()
     except SealError as error:
-        if debug:
-            traceback.print_exc()
-        sys.stderr.write(f"seal: {error}\n")
-        return error.exit_code
+        return _tell(error, error.exit_code, debug=debug)
     except KeyboardInterrupt:
-        sys.stderr.write("seal: interrupted; what was done is kept. The same command resumes.\n")
-        return 130
+        return _interrupted()
     except BrokenPipeError:
         # The reader has seen enough. Python would try once more to flush, at exit, and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except Exception as error:  # noqa: BLE001 - the last place to say it in one sentence
+        what = f"{type(error).__name__}: {error}\nThis is SEAL's own fault. See where with: --debug"
+        return _tell(error, 3, debug=debug, text=what)
+    return _interrupted() if code == INTERRUPTED else code
+
+
+def _tell(error: Exception, code: int, *, debug: bool, text: str = "") -> int:
+    """Say an error in its own words; they may hold those of strangers."""
+    if debug:
+        traceback.print_exception(error)
+    sys.stderr.write(f"seal: {legible(text or str(error))}\n")
     return code
+
+
+def _interrupted() -> int:
+    sys.stderr.write("seal: interrupted; what was done is kept. The same command resumes.\n")
+    sys.stderr.flush()
+    if threading.active_count() > 1:
+        # Calls under way would be waited for at exit; what they bring is made again on resuming.
+        os._exit(INTERRUPTED)
+    return INTERRUPTED
 
 
 def _run(given: list[str]) -> int:

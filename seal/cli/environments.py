@@ -173,7 +173,7 @@ def show(
 ) -> None:
     """What the policy reads; a rollout of a run with its labels."""
     if (Path(path) / "run.toml").is_file():
-        from seal.cli.runs import show_run
+        from seal.cli.rollouts import show_run
 
         show_run(Path(path), task=task, as_json=json)
         return

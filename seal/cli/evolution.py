@@ -9,7 +9,7 @@ import typer
 from seal.cli import options
 from seal.cli.console import note, print_json_line, print_line, print_table
 from seal.cli.generations import Announcer, print_evolution, print_generation
-from seal.cli.runs import note_budget, note_spend, policy_of, workers_for
+from seal.cli.runs import note_budget, note_spend, policy_of, spent_before, workers_for
 
 if TYPE_CHECKING:
     from seal.config import EvolveConfig
@@ -75,6 +75,8 @@ def evolve(
     details = describe(Arena(template), policy, proposer, chosen, wanted)
     folder = wanted.out = out or default_folder("evolve", template.name, details)
     scenarios, gain = gate_power(template, chosen)
+    if not fresh:
+        budget.charge(spent_before(folder))
     note_budget(policy, budget, quiet=quiet)
     note(f"budget: {chosen.budget} rollouts, and the test split once at the end", quiet=quiet)
     note(
@@ -88,6 +90,9 @@ def evolve(
         )
     print_evolution(found, template.original.texts, folder, as_json=json)
     note_spend(found.usage + found.rewriter_usage, quiet=quiet)
+    if not found.original_score.scored:
+        note("nothing could be scored; see the failures with: seal show " + f"{folder} --json")
+        raise typer.Exit(3)
     raise typer.Exit(0 if found.changed else 1)
 
 
@@ -224,7 +229,7 @@ def promote(
             f"{run}: this run is unfinished: what is in force now may still be taken back.\n"
             "The command that began it resumes it; promote its words then."
         )
-    if template.original.id != folder.settings()["candidate"]:
+    if out is None and template.original.id != folder.settings()["candidate"]:
         raise ConfigError(
             f"{template.folder / 'slots.toml'}: edited since this run began; its words were tested "
             "against the earlier ones.\nEvolve again, or write elsewhere with --out FILE."

@@ -1,6 +1,6 @@
-"""`seal run`, `seal diagnose`, `seal compare`, and what `seal show` says of a run."""
+"""`seal run`, `seal diagnose` and `seal compare`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seal.models.budget import Budget
     from seal.models.protocol import Policy
     from seal.rollout.run import RunResult
-    from seal.types import DiagnosedRollout, Diagnosis, Rollout, Turn, Usage
+    from seal.types import Rollout, Usage
 
 _ROWS = 15
 """Profile rows that are printed; `--all` prints the rest."""
@@ -70,6 +70,8 @@ def run(
     )
     details = describe(Arena(template, words), policy, wanted)
     folder = out or default_folder("run", template.name, details)
+    if not fresh:
+        budget.charge(spent_before(folder))
     note_budget(policy, budget, quiet=quiet)
     with progress(f"rolling out {policy.name} on {template.name}", quiet=quiet) as advance:
         result = roll_out(
@@ -111,6 +113,17 @@ def note_budget(policy: "Policy", budget: "Budget", *, quiet: bool) -> None:
         note(f"{policy.name}: at most ${budget.dollars:g}", quiet=quiet)
 
 
+def spent_before(path: Path) -> float:
+    """Dollars that a run folder's rollouts and proposals have cost so far."""
+    from seal.evolve.ledger import Proposals
+    from seal.records import RunFolder
+    from seal.types import Rollout
+
+    folder = RunFolder(path)
+    lines = (folder.lines("rollouts", Rollout), folder.lines("proposals", Proposals))
+    return float(sum(one.usage.dollars for each in lines for one in each.read()))
+
+
 def spends(policy: "Policy") -> bool:
     """Whether a policy is a model on a server."""
     return "/" in policy.name and not policy.name.startswith(("replay:", "local:"))
@@ -149,7 +162,7 @@ def print_run(result: "RunResult", policy: str, folder: Path, *, as_json: bool) 
 
     if as_json:
         for rollout in result.rollouts:
-            print_json_line(_line(rollout))
+            print_json_line(rollout_line(rollout))
         print_json_line({**summary_json(result), "policy": policy, "run": str(folder)})
         return
     summary = result.summary
@@ -173,11 +186,14 @@ def score_line(score: float | None, low: float | None, high: float | None) -> st
 
 def _unscored(result: "RunResult") -> str:
     summary = result.summary
-    if summary.scored == summary.total or summary.bound is None:
+    if summary.scored == summary.total:
         return ""
     first = next(r.failure for r in result.rollouts if r.failure)
     why = str(first).splitlines()[0]
-    return f"; with the unscored counted as failures {summary.bound:.3f}; the first: {why}"
+    counted = ""
+    if summary.bound is not None:
+        counted = f" with the unscored counted as failures {summary.bound:.3f};"
+    return f";{counted} the first: {why}"
 
 
 def _apart(result: "RunResult") -> str:
@@ -190,7 +206,8 @@ def _apart(result: "RunResult") -> str:
     return "".join(f"; {part}" for part in parts)
 
 
-def _line(rollout: "Rollout") -> dict[str, Any]:
+def rollout_line(rollout: "Rollout") -> dict[str, Any]:
+    """A rollout without its turns, as `--json` prints it."""
     return {
         "rollout": rollout.id,
         "task": rollout.task,
@@ -275,8 +292,9 @@ def compare(
             print_line(f"on the {found.shared} rollouts of both; {found.left_out} are in one alone")
         print_line(difference_line(found.effect, found.low, found.high, found.pairs))
         if found.unscored:
-            print_line(f"{found.unscored} scenarios left out: unscored on one side")
-    raise typer.Exit(0 if found.low > 0 else 1)
+            undecided = ": undecided, that is more than 2%" if found.undecided else ""
+            print_line(f"{found.unscored} scenarios unscored on one side{undecided}")
+    raise typer.Exit(0 if found.low > 0 and not found.undecided else 1)
 
 
 def _made_with(path: Path) -> list[str]:
@@ -289,109 +307,3 @@ def _made_with(path: Path) -> list[str]:
 def difference_line(effect: float, low: float, high: float, pairs: int) -> str:
     """A paired difference with its interval."""
     return f"difference {effect:+.3f}, 95% interval {low:+.3f} to {high:+.3f}, {pairs} scenarios"
-
-
-def show_run(path: Path, *, task: str | None, as_json: bool) -> None:
-    """The rollouts of a run; with a task, its rollouts turn by turn with their labels.
-
-    Raises:
-        ConfigError: The run has no rollout of this task.
-    """
-    from seal.diagnose.run import diagnose_rollouts, environment_of
-    from seal.errors import ConfigError, did_you_mean
-    from seal.records import RunFolder
-
-    folder = RunFolder(path)
-    settings = folder.settings()
-    rollouts = folder.rollouts()
-    if task is None:
-        _print_rollouts(rollouts, path, as_json=as_json, by_candidate="split" not in settings)
-        return
-    chosen = [rollout for rollout in rollouts if task in (rollout.task, rollout.id)]
-    if not chosen:
-        known = {rollout.task for rollout in rollouts}
-        raise ConfigError(
-            f"{path}: no rollout of task '{task}'.\n"
-            f"List them with: seal show {path}{did_you_mean(task, known)}"
-        )
-    found = diagnose_rollouts(environment_of(folder), folder, chosen)
-    labels = {(d.candidate, d.rollout): d for d in found}
-    for rollout in chosen:
-        diagnosed = labels.get((rollout.candidate, rollout.id))
-        if as_json:
-            shown = diagnosed.model_dump(mode="json") if diagnosed else None
-            print_json_line({**rollout.model_dump(mode="json"), "diagnosed": shown})
-            continue
-        for line in rollout_lines(rollout, diagnosed):
-            print_line(line)
-
-
-def _print_rollouts(
-    rollouts: "list[Rollout]", path: Path, *, as_json: bool, by_candidate: bool
-) -> None:
-    """Every rollout in a line; of a run with many candidates, every candidate."""
-    if as_json:
-        for rollout in rollouts:
-            print_json_line({**_line(rollout), "candidate": rollout.candidate})
-        return
-    if by_candidate:
-        made: dict[str, list[float]] = {}
-        for rollout in rollouts:
-            made.setdefault(rollout.candidate, []).append(rollout.reward or 0.0)
-        rows = [[name, len(each), f"{sum(each) / len(each):.3f}"] for name, each in made.items()]
-        columns = ["candidate", "rollouts", "mean reward"]
-        print_table(columns, rows, right=columns[1:])
-    else:
-        rows = [
-            [r.id, r.group, "unscored" if r.reward is None else f"{r.reward:g}"] for r in rollouts
-        ]
-        print_table(["rollout", "group", "reward"], rows, right=["reward"])
-    print_line(f"Show a task's rollouts with: seal show {path} --task TASK")
-
-
-def rollout_lines(rollout: "Rollout", diagnosed: "DiagnosedRollout | None") -> Iterator[str]:
-    """A rollout turn by turn, each label beside the turn it belongs to."""
-    reward = "unscored" if rollout.reward is None else f"reward {rollout.reward:g}"
-    yield f"{rollout.id}  {label(rollout.policy)}  candidate {rollout.candidate}  {reward}"
-    if rollout.failure:
-        yield f"  broke: {rollout.failure}"
-    for index, turn in enumerate(rollout.turns):
-        yield f"  turn {index}  user: {turn.user}"
-        yield from _turn_lines(turn)
-        for diagnosis in diagnosed.diagnoses if diagnosed else ():
-            if diagnosis.turn == index:
-                fault = diagnosed is not None and diagnosis == diagnosed.fault
-                yield f"    {'>>' if fault else '--'} {diagnosis_text(diagnosis)}"
-    for check in rollout.score.checks:
-        if not check.passed:
-            yield f"  check failed: {check.name}"
-            yield f"    expected {check.expected or 'it to hold'}"
-            yield f"    found    {check.found or 'that it does not'}"
-
-
-def _turn_lines(turn: "Turn") -> Iterator[str]:
-    for step in turn.steps:
-        if step.content:
-            yield f"    agent: {step.content}"
-        for call, result in zip(step.calls, step.results, strict=True):
-            yield f"    {call.tool}{call.arguments}"
-            yield f"      {'failed: ' if result.error else ''}{result.content}"
-    if turn.stop != "answered":
-        yield f"    stopped: {turn.stop}"
-
-
-def diagnosis_text(diagnosis: "Diagnosis") -> str:
-    """One diagnosis in a line."""
-    where = ".".join(part for part in (diagnosis.tool, diagnosis.argument) if part)
-    parts = [f"{diagnosis.kind.value}{f' {where}' if where else ''}"]
-    if diagnosis.code:
-        parts.append(f"({diagnosis.code})")
-    if diagnosis.expected:
-        parts.append(f"expected {diagnosis.expected}")
-    if diagnosis.found:
-        parts.append(f"found {diagnosis.found}")
-    if diagnosis.recovered:
-        parts.append("recovered")
-    if diagnosis.slot and diagnosis.kind.blames:
-        parts.append(f"[{diagnosis.slot}]")
-    return "  ".join(parts)

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from seal.errors import SealError, blame, did_you_mean
+from seal.errors import SealError, ToolError, blame, did_you_mean
 from seal.types import GoldCall, Rule, Task, UserTurn
 
 _RECORDS = {record.__name__: record for record in (Task, UserTurn, GoldCall, Rule)}
@@ -86,7 +86,7 @@ def _record_in(annotation: object) -> type[BaseModel] | None:
 
 @contextmanager
 def author_code(
-    error: type[SealError], what: str, path: Path | str | None = None
+    error: type[SealError], what: str, path: Path | str | None = None, *, speech: bool = False
 ) -> Iterator[None]:
     """Turn whatever an author's code raises into `error`; `sys.exit()` would end more than it.
 
@@ -94,6 +94,7 @@ def author_code(
         error: Whose fault it is.
         what: What was being done.
         path: The author's file; the message then begins with the line in it.
+        speech: Whether a `ToolError` is the code's to raise, as a tool's is; it passes through.
     """
     try:
         with blame(error, what):
@@ -101,6 +102,12 @@ def author_code(
                 yield
             except ValidationError as cause:
                 raise error(f"{what}: {cause.title}: {'; '.join(misfits(cause))}") from cause
+            except ToolError as cause:
+                if speech:
+                    raise
+                raise error(
+                    f"{what}: it raises ToolError({cause.code!r}); only a tool may refuse."
+                ) from cause
             except SystemExit as cause:
                 raise error(f"{what}: it ends the program ({cause!r}).") from cause
     except error as failure:

@@ -183,6 +183,10 @@ class Renderer:
         count = "twice" if times == 2 else f"{times} times"
         return f"'{slot_id}' appears {count} in the block, so it is no slot; print it once."
 
+    def sources(self) -> list[str]:
+        """The text of every template file, those for recoveries included."""
+        return [words.source for _, words in sorted(self._files.items())]
+
     def prompt(self, candidate: Candidate) -> str:
         """The system prompt under a candidate."""
         return self._prompt(fill(candidate.texts.get(f"{SYSTEM}.guidance", ""), "guidance", {}))

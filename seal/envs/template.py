@@ -23,6 +23,7 @@ from seal.envs.render import Renderer
 from seal.envs.tasks import problems_of_task, read_tasks
 from seal.errors import EnvironmentFailure, TemplateError, blame, did_you_mean
 from seal.records import to_toml
+from seal.resources import resource_folder
 from seal.types import (
     SPLITS,
     Candidate,
@@ -41,7 +42,7 @@ SCENARIOS: dict[Split, int] = {"train": 240, "gate": 240, "validation": 120, "te
 class Manifest(Record):
     """What `env.toml` may say."""
 
-    name: str
+    name: str = Field(pattern=r"^[\w.-]+$")
     description: str
     version: str = "1"
     licence: str = ""
@@ -71,6 +72,14 @@ class EnvironmentTemplate:
         """The name with its convention seed, as a user types it."""
         seed = f"@{self.convention_seed}" if self.convention_seed else ""
         return f"{self.manifest.name}{seed}"
+
+    @property
+    def reference(self) -> str:
+        """What finds the folder again from anywhere: the name of a shipped one, else its path."""
+        shipped = resource_folder("env_templates")
+        if self.folder.resolve().parent == shipped.resolve():
+            return self.folder.name
+        return str(self.folder.resolve())
 
     @property
     def limits(self) -> Limits:

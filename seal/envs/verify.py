@@ -65,7 +65,7 @@ def execute(
         EnvironmentFailure: The tool raised something that is no `ToolError`.
     """
     try:
-        with author_code(EnvironmentFailure, f"{template.name}: tool {accepted.tool}"):
+        with author_code(EnvironmentFailure, f"{template.name}: tool {accepted.tool}", speech=True):
             output = result_text(world.call(accepted.tool, accepted.arguments))
     except ToolError as refusal:
         with blame(EnvironmentFailure, f"{template.name}: a refusal of {accepted.tool}"):

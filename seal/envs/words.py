@@ -13,7 +13,16 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from seal.errors import TemplateError, blame, did_you_mean
 
-_RENDER_ERRORS = (JinjaError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_RENDER_ERRORS = (
+    JinjaError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 """What an author's expressions can raise while a block renders."""
 
 
@@ -58,6 +67,8 @@ class WordFile:
         self._template = template
         self._chain = chain
         self.path = path
+        self.source = path.read_text(encoding="utf-8") if path.is_file() else ""
+        """The author's own text; empty where the default stands."""
         self.blocks = frozenset(name for member in chain for name in member.blocks)
 
     def render(self, block: str, context: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from seal.config import GateConfig
 from seal.evolve.lineage import GateResult, TestKind, Verdict
-from seal.rollout.scores import mean_interval
+from seal.rollout.scores import UNSCORED_SHARE, mean_interval
 
 _GRID = 50
 _STAKES = tuple((i + 0.5) / _GRID for i in range(_GRID))
@@ -19,8 +19,6 @@ OWN_EVIDENCE = 20.0
 """Evidence that a patch is missed when it is taken back: it then stands by itself."""
 ALL_ALIKE = 40
 """Scenarios without any difference after which a test stops."""
-UNSCORED_SHARE = 0.02
-"""Above this share of unscored scenarios a test is undecided."""
 
 
 def level(alpha: float, k: int) -> float:
@@ -213,6 +211,8 @@ def detectable_effect(config: GateConfig, scenarios: int, k: int = 1) -> float:
     which the gain and a further tenth differ between child and parent.
     """
     wanted = math.log(1 / level(config.alpha, k))
+    if not scenarios:
+        return 1.0
     for percent in range(1, 91):
         gain = percent / 100
         losses = 0.05

@@ -212,9 +212,10 @@ def describe(
     return {
         "command": "evolve",
         "environment": arena.template.name,
-        "folder": str(arena.template.folder),
+        "folder": arena.template.reference,
         "contract": arena.contract_hash,
         "candidate": arena.candidate.id,
+        "words": arena.words_hash,
         "policy": policy.name,
         "policy_version": policy.version,
         "rewriter": rewriter.name,

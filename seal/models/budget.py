@@ -33,6 +33,11 @@ class Budget:
         with self._lock:
             return self._spent
 
+    def charge(self, dollars: float) -> None:
+        """Count what an earlier process of the same run spent."""
+        with self._lock:
+            self._spent += dollars
+
     @contextmanager
     def reserve(self, most: float) -> Iterator[list[float]]:
         """Hold back `most` dollars during a call; what is put into the list is charged.

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from seal.diagnose.profile import Profile
 from seal.errors import ConfigError
-from seal.evolve.gate import UNSCORED_SHARE
 from seal.evolve.lineage import GateResult, Generation, Patch, changed_slots
 from seal.evolve.run import Evolution, dropped_seeds
 from seal.records import RunFolder
@@ -15,7 +14,7 @@ from seal.report.diff import Change, change
 from seal.report.reading import read_evolution, read_profile
 from seal.report.run_story import Part, Row, profile_rows, scored_part
 from seal.report.wording import policy_note
-from seal.rollout.scores import PairedSummary, ScoreSummary
+from seal.rollout.scores import UNSCORED_SHARE, PairedSummary, ScoreSummary
 from seal.types import Candidate, Kind
 
 

@@ -36,6 +36,7 @@ from seal.types import (
     Turn,
     TurnStop,
     Usage,
+    content_hash,
 )
 
 
@@ -57,6 +58,18 @@ class Arena:
         self.contracts = {n: tool.contract for n, tool in template.contract.tools.items()}
         self.gold = gold or GoldReplays(template)
         self.contract_hash = contract_hash or environment_hash(template)
+
+    @property
+    def words_hash(self) -> str:
+        """A hash of all that a policy could read under these words, and of the limits."""
+        return content_hash(
+            [
+                self.prompt,
+                [tool.model_dump() for tool in self.tools.values()],
+                self.template.renderer.sources(),
+                self.template.limits.model_dump(),
+            ]
+        )
 
     def under(self, candidate: Candidate) -> "Arena":
         """The same environment with other words in force."""

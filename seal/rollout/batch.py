@@ -113,21 +113,26 @@ def _in_threads(
 ) -> Iterator[Outcome]:
     """Never more jobs in flight than workers, so that stopping loses little."""
     waiting = iter(jobs)
-    with ThreadPoolExecutor(workers) as pool:
-        running: set[Future[Outcome]] = set()
-        try:
-            while True:
-                for job in waiting:
-                    running.add(pool.submit(one, job))
-                    if len(running) >= workers:
-                        break
-                if not running:
-                    return
-                ended, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    yield watch.seen(future.result())
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    pool = ThreadPoolExecutor(workers)
+    patient = True
+    running: set[Future[Outcome]] = set()
+    try:
+        while True:
+            for job in waiting:
+                running.add(pool.submit(one, job))
+                if len(running) >= workers:
+                    break
+            if not running:
+                return
+            ended, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in ended:
+                yield watch.seen(future.result())
+    except KeyboardInterrupt:
+        # A user who interrupts does not wait for calls under way and their further tries.
+        patient = False
+        raise
+    finally:
+        pool.shutdown(wait=patient, cancel_futures=True)
 
 
 class _Watch:

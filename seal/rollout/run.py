@@ -134,9 +134,10 @@ def describe(arena: Arena, policy: Policy, settings: RunSettings) -> dict[str, A
     return {
         "command": "run",
         "environment": arena.template.name,
-        "folder": str(arena.template.folder),
+        "folder": arena.template.reference,
         "contract": arena.contract_hash,
         "candidate": arena.candidate.id,
+        "words": arena.words_hash,
         "policy": policy.name,
         "policy_version": policy.version,
         "split": settings.split or "all",

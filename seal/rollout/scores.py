@@ -9,6 +9,8 @@ from pydantic import Field
 
 from seal.types import Record, Rollout
 
+UNSCORED_SHARE = 0.02
+"""Above this share of unscored scenarios a comparison is undecided."""
 Z = 1.96
 """Two-sided 95%."""
 
@@ -44,6 +46,11 @@ class PairedSummary(Record):
     """Rollouts that both sides have; the scores are of these."""
     left_out: int
     """Rollouts that one side has alone."""
+
+    @property
+    def undecided(self) -> bool:
+        """So many scenarios are unscored that the difference proves nothing."""
+        return self.unscored > UNSCORED_SHARE * (self.pairs + self.unscored)
 
 
 def summarize(rollouts: Sequence[Rollout]) -> ScoreSummary:
