@@ -1,5 +1,7 @@
 """Can a local policy read rules from words? `python -m tests.reading FOLDER [--n N] [--json]`.
 
+`--train` first warm-starts a tiny policy in that folder (an hour on one core).
+
 Every rollout is of a convention seed that no warm start has seen. The conditions differ only in the
 words; the score is the verifier's, with a Wilson interval.
 """
@@ -7,16 +9,19 @@ words; the score is the verifier's, with a Wilson interval.
 import argparse
 import json
 import random
+import sys
 from collections.abc import Callable, Iterator
 
 from seal.envs.render import SYSTEM
 from seal.envs.template import EnvironmentTemplate, load_template
 from seal.models.local import open_local_policy
+from seal.models.tiny import tiny_model, tiny_tokenizer
 from seal.resources import resource_folder
 from seal.rollout.agent import Arena, begin
 from seal.rollout.batch import at_own_pace
 from seal.rollout.scores import wilson
-from seal.train.corpus import GUIDANCE, PHRASINGS, Mode, lesson_words
+from seal.train.corpus import GUIDANCE, PHRASINGS, Corpus, Mode, lesson_words
+from seal.train.warmstart import WarmStartSettings, train_tiny
 from seal.types import Candidate, Sampling
 
 FIRST_SEED = 500_000
@@ -124,6 +129,21 @@ def evaluate(policy, condition: str, n: int, show: bool) -> dict[str, object]:
     }
 
 
+def train(folder: str) -> None:
+    """A tiny policy, warm-started on convention seeds that no evaluation uses."""
+    corpus = Corpus(resource_folder("env_templates") / "rooms", range(1000, 1400))
+    tokenizer = tiny_tokenizer(corpus.texts(random.Random(1), 300))
+    model = tiny_model(len(tokenizer), seed=0)
+
+    def report(step: int, loss: float) -> None:
+        if step % 50 == 0:
+            print(f"step {step} loss {loss:.3f}", file=sys.stderr, flush=True)
+
+    train_tiny(model, tokenizer, corpus, WarmStartSettings(), report)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
@@ -131,7 +151,10 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--show", type=int, default=0)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--train", action="store_true")
     options = parser.parse_args()
+    if options.train:
+        train(options.folder)
     policy = open_local_policy(f"local:{options.folder}")
     for condition in CONDITIONS:
         if options.only and options.only not in condition:

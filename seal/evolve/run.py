@@ -18,6 +18,7 @@ from seal.models.registry import open_policy
 from seal.records import RunFolder, write_json
 from seal.rollout.agent import Arena
 from seal.rollout.batch import Job, RolloutSettings
+from seal.rollout.run import describe_rollouts
 from seal.rollout.scores import PairedSummary, ScoreSummary, paired, summarize
 from seal.soundness.facts import collect_facts
 from seal.types import Candidate, Record, Usage
@@ -211,16 +212,8 @@ def describe(
     """All that decides an evolve run's records."""
     return {
         "command": "evolve",
-        "environment": arena.template.name,
-        "folder": arena.template.reference,
-        "contract": arena.contract_hash,
-        "candidate": arena.candidate.id,
-        "words": arena.words_hash,
-        "policy": policy.name,
-        "policy_version": policy.version,
+        **describe_rollouts(arena, policy, options.rollouts),
         "rewriter": rewriter.name,
-        "seed": options.rollouts.seed,
-        "sampling": options.rollouts.sampling.model_dump(),
         "config": config.model_dump(exclude={"dollars", "model", "rewriter"}),
         "rewriter_sampling": {
             key: value for key, value in config.rewriter if key not in _NOT_DECISIVE

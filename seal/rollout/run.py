@@ -121,18 +121,19 @@ def _complete(
     """The rollouts of all jobs in their order, those that are known not made again."""
     ids = [f"{job.task.id}#{job.sample}" for job in jobs]
     todo = [job for name, job in zip(ids, jobs, strict=True) if name not in known]
-    progress(len(jobs) - len(todo), len(jobs))
-    for outcome in roll_out_all(arena, todo, policy, settings.rollouts):
+    kept = len(jobs) - len(todo)
+    progress(kept, len(jobs))
+    outcomes = roll_out_all(arena, todo, policy, settings.rollouts)
+    for done, outcome in enumerate(outcomes, start=kept + 1):
         keep(outcome.rollout)
         known[outcome.rollout.id] = outcome.rollout
-        progress(sum(name in known for name in ids), len(jobs))
+        progress(done, len(jobs))
     return [known[name] for name in ids]
 
 
-def describe(arena: Arena, policy: Policy, settings: RunSettings) -> dict[str, Any]:
-    """All that decides a run's records; what does not (workers, say) is left out."""
+def describe_rollouts(arena: Arena, policy: Policy, settings: RolloutSettings) -> dict[str, Any]:
+    """What decides every record of rollouts, whichever command makes them."""
     return {
-        "command": "run",
         "environment": arena.template.name,
         "folder": arena.template.reference,
         "contract": arena.contract_hash,
@@ -140,11 +141,19 @@ def describe(arena: Arena, policy: Policy, settings: RunSettings) -> dict[str, A
         "words": arena.words_hash,
         "policy": policy.name,
         "policy_version": policy.version,
+        "seed": settings.seed,
+        "sampling": settings.sampling.model_dump(),
+    }
+
+
+def describe(arena: Arena, policy: Policy, settings: RunSettings) -> dict[str, Any]:
+    """All that decides a run's records; what does not (workers, say) is left out."""
+    return {
+        "command": "run",
+        **describe_rollouts(arena, policy, settings.rollouts),
         "split": settings.split or "all",
         "limit": settings.limit,
         "samples": settings.samples,
-        "seed": settings.rollouts.seed,
-        "sampling": settings.rollouts.sampling.model_dump(),
     }
 
 

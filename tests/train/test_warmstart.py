@@ -54,3 +54,27 @@ def test_tokens_that_are_told_get_no_gradient(tokenizer):
     losses = [loss_of(model, *collate([encode(tokenizer, p)])).item() for p in (told, other)]
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
     assert torch.isfinite(torch.tensor(losses)).all()
+
+
+def test_the_same_settings_train_the_same_weights(tokenizer):
+    import torch
+
+    from seal.models.tiny import tiny_model
+    from seal.resources import resource_folder
+    from seal.train.corpus import Corpus
+    from seal.train.warmstart import WarmStartSettings, train_tiny
+
+    settings = WarmStartSettings(drill_steps=2, lesson_steps=1, tokens=300, tasks=1)
+
+    def trained() -> tuple[dict, list[float]]:
+        corpus = Corpus(resource_folder("env_templates") / "rooms", range(1000, 1003))
+        model, losses = tiny_model(len(tokenizer), seed=0), []
+        train_tiny(model, tokenizer, corpus, settings, lambda _, loss: losses.append(loss))
+        return model.state_dict(), losses
+
+    (first, losses), (second, again) = trained(), trained()
+    untrained = tiny_model(len(tokenizer), seed=0).state_dict()
+    assert losses == again
+    assert len(losses) == 3
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not all(torch.equal(first[name], untrained[name]) for name in first)
