@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 
 from seal.envs.render import SYSTEM
 from seal.envs.template import EnvironmentTemplate, load_template
-from seal.models.local import open_local_policy
 from seal.models.tiny import tiny_model, tiny_tokenizer
+from seal.models.weights import open_local_policy
 from seal.resources import resource_folder
 from seal.rollout.agent import Arena, begin
 from seal.rollout.batch import at_own_pace

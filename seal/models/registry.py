@@ -45,7 +45,7 @@ def open_policy(
         folder.settings()
         return ReplayPolicy(name, folder.rollouts())
     if kind == "local" and rest:
-        from seal.models.local import open_local_policy
+        from seal.models.weights import open_local_policy
 
         return open_local_policy(name)
     if "/" not in name or kind in ("sim", "replay", "local"):

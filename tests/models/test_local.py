@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
 
 
 def rollouts(name: str, *, rows: int, temperature: float = 0.0):
-    from seal.models.local import open_local_policy
+    from seal.models.weights import open_local_policy
 
     policy = open_local_policy(name)
     policy = type(policy)(

@@ -219,7 +219,7 @@ def index(made, tmp_path, monkeypatch):
 
 @loads_models
 def test_fetch_leaves_the_model_and_its_licence_and_is_done_once(index, monkeypatch):
-    from seal.models.local import open_local_policy
+    from seal.models.weights import open_local_policy
 
     with pytest.raises(ConfigError, match="seal fetch smollm2"):
         open_local_policy("local:smollm2")
