@@ -2,7 +2,7 @@
 
 import tomllib
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -47,25 +47,78 @@ class GateConfig(Record):
     """Scenarios that testing the removal of one patch may use."""
 
 
-class EvolveConfig(Record):
-    """How `seal evolve` spends its rollouts."""
+class SearchConfig(Record):
+    """How a search for better words spends its rollouts."""
 
-    generations: int = Field(default=4, ge=1)
     budget: int = Field(default=6000, ge=1)
-    """Rollouts of the policy, the reading of the test split left out."""
-    dollars: float | None = Field(default=None, gt=0)
-    """Money for policy and rewriter together; None: no limit."""
+    """Rollouts of the policy, readings of validation and test left out."""
     profile_tasks: int = Field(default=120, ge=1)
     """Train tasks rolled out at the start of every generation."""
     proposals: int = Field(default=10, ge=1)
     """Slots that the rewriter may propose for in one generation."""
     screen_scenarios: int = Field(default=24, ge=1)
     """Train scenarios on which each proposal is tried before the gate."""
+    gate: GateConfig = GateConfig()
+    dollars: float | None = Field(default=None, gt=0)
+    """Money for policy and rewriter together; None: no limit."""
+    rewriter: ModelConfig = ModelConfig(temperature=0.7, max_tokens=2048)
+
+
+class EvolveConfig(SearchConfig):
+    """How `seal evolve` spends its rollouts."""
+
+    generations: int = Field(default=4, ge=1)
     patience: int = Field(default=2, ge=1)
     """Generations without an accepted patch before the run stops."""
-    gate: GateConfig = GateConfig()
     model: ModelConfig = ModelConfig()
-    rewriter: ModelConfig = ModelConfig(temperature=0.7, max_tokens=2048)
+
+
+class LoopSearchConfig(SearchConfig):
+    """How `seal train` evolves the words, one generation before every round of steps."""
+
+    budget: int = Field(default=2400, ge=0)
+    """Rollouts of all generations together; 0 leaves the words as they are."""
+    profile_tasks: int = Field(default=60, ge=1)
+    proposals: int = Field(default=6, ge=1)
+    screen_scenarios: int = Field(default=8, ge=1)
+    gate: GateConfig = GateConfig(scenarios=80, removal_scenarios=24)
+
+
+class TrainConfig(Record):
+    """How GRPO trains an adapter."""
+
+    generations: int = Field(default=4, ge=1)
+    """Rounds of: roll out, diagnose, evolve, train, evaluate."""
+    steps: int = Field(default=4, ge=1)
+    """GRPO steps of one generation."""
+    groups: int = Field(default=8, ge=1)
+    """Tasks of one step."""
+    group_size: int = Field(default=8, ge=2)
+    """Rollouts of one task, whose rewards are compared."""
+    reward: Literal["outcome", "progress"] = "outcome"
+    reweighting: Literal["none", "paper"] = "none"
+    rho: Literal["static", "dynamic"] = "static"
+    """Weights of the paper's labels: as printed, or following the failures."""
+    temperature: float = Field(default=1.0, gt=0)
+    max_tokens: int = Field(default=192, ge=1)
+    """Tokens of one reply."""
+    rate: float = Field(default=1e-4, gt=0)
+    """The learning rate."""
+    lora_rank: int = Field(default=16, ge=1)
+    lora_alpha: int = Field(default=32, ge=1)
+    trl: dict[str, Any] = Field(default_factory=dict)
+    """Keys of TRL's GRPOConfig; they outweigh what SEAL sets."""
+
+
+class LoopConfig(Record):
+    """How `seal train` starts, evolves the words and trains the policy."""
+
+    train: TrainConfig = TrainConfig()
+    evolve: LoopSearchConfig = LoopSearchConfig()
+    validation_tasks: int = Field(default=60, ge=1)
+    """Tasks by which the best checkpoint is chosen, after every generation."""
+    test_tasks: int = Field(default=200, ge=1)
+    """Tasks of the reading at the end: two policies under two wordings."""
 
 
 def load_config(kind: type[C], file: Path | None, sets: list[str]) -> C:
@@ -83,7 +136,7 @@ def load_config(kind: type[C], file: Path | None, sets: list[str]) -> C:
     problems = [problem for item in sets if (problem := _set(values, item))]
     problems += _unknown_keys(kind, values, "")
     try:
-        config = kind.model_validate(values)
+        config = kind.model_validate(_filled(kind(), values))
     except ValidationError as cause:
         problems += [
             f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}, found {e['input']!r}."
@@ -94,6 +147,21 @@ def load_config(kind: type[C], file: Path | None, sets: list[str]) -> C:
     if problems:
         raise ConfigError("\n".join(problems))
     return config
+
+
+def _filled(defaults: Record, values: dict[str, Any]) -> dict[str, Any]:
+    """The values, and for what a table does not say the defaults that stand in its place.
+
+    A table's own type may have other defaults than the setting that holds it.
+    """
+    filled: dict[str, Any] = dict(values)
+    for key in type(defaults).model_fields:
+        default = getattr(defaults, key)
+        if key not in values:
+            filled[key] = default
+        elif isinstance(default, Record) and isinstance(values[key], dict):
+            filled[key] = _filled(default, values[key])
+    return filled
 
 
 def _set(values: dict[str, Any], item: str) -> str:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from seal.config import EvolveConfig, GateConfig, ModelConfig, RunConfig, load_config
+from seal.config import (
+    EvolveConfig,
+    GateConfig,
+    LoopConfig,
+    ModelConfig,
+    RunConfig,
+    load_config,
+)
 from seal.errors import ConfigError
 
 
@@ -90,3 +97,29 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe")
     assert "binary.toml: no settings" in refusal(RunConfig, file=binary)
+
+
+def test_a_table_that_says_little_keeps_the_other_defaults_of_its_place():
+    config = load_config(EvolveConfig, None, ["rewriter.max_tokens=9"])
+    assert (config.rewriter.max_tokens, config.rewriter.temperature) == (9, 0.7)
+    assert EvolveConfig().model.temperature != 0.7
+    loop = load_config(LoopConfig, None, ["evolve.gate.alpha=0.1"])
+    assert loop.evolve.gate == LoopConfig().evolve.gate.model_copy(update={"alpha": 0.1})
+    assert loop.evolve.budget == LoopConfig().evolve.budget
+
+
+def test_the_tables_of_a_training_file_are_read(tmp_path):
+    file = tmp_path / "loop.toml"
+    file.write_text(
+        "test_tasks = 9\n[train]\nsteps = 3\n[train.trl]\nbeta = 0.1\nreport_to = ['none']\n"
+        "[evolve]\nbudget = 7\n[evolve.gate]\nscenarios = 5\n"
+    )
+    config = load_config(LoopConfig, file, ["train.steps=2", "train.trl.optim=sgd"])
+    assert (config.train.steps, config.test_tasks) == (2, 9)
+    assert config.train.trl == {"beta": 0.1, "report_to": ["none"], "optim": "sgd"}
+    assert (config.evolve.budget, config.evolve.gate.scenarios) == (7, 5)
+
+
+def test_the_loop_has_no_settings_that_it_would_not_heed():
+    assert "no setting 'evolve.generations'" in refusal(LoopConfig, ["evolve.generations=2"])
+    assert "train.rho: Input should be" in refusal(LoopConfig, ["train.rho=often"])
