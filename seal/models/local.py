@@ -20,6 +20,7 @@ class _Seat:
 
     row: Row
     prompt: str
+    prompt_ids: list[int]
     whole: bool
     """It was there from the dialogue's beginning, so that every reply in it was sampled here."""
     messages: int = 1
@@ -90,8 +91,7 @@ class LocalPolicy:
         """Forget a rollout that is over, but for its tokens where they are kept."""
         if seat := self._seats.pop(key, None):
             if self.keep_tokens and seat.whole:
-                heard = sum(len(stretch.ids) for stretch in seat.stretches)
-                self._tokens[key] = Tokens(seat.row.ids[:-heard], seat.stretches)
+                self._tokens[key] = Tokens(seat.prompt_ids, seat.stretches)
             self._sampler.close(seat.row)
 
     def tokens(self, key: str) -> Tokens | None:
@@ -126,10 +126,11 @@ class LocalPolicy:
                 self._tokens.pop(key_of(given), None)
                 beginning.setdefault(prompt, []).append(given)
         for prompt, group in beginning.items():
-            rows = self._sampler.open(self._ids(prompt), len(group))
+            prompt_ids = self._ids(prompt)
+            rows = self._sampler.open(prompt_ids, len(group))
             for row, given in zip(rows, group, strict=True):
                 whole = all(message.role != "assistant" for message in given.messages)
-                self._seats[key_of(given)] = seat = _Seat(row, prompt, whole)
+                self._seats[key_of(given)] = seat = _Seat(row, prompt, prompt_ids, whole)
                 self._hear(seat, given)
 
     def _hear(self, seat: _Seat, given: PolicyInput) -> None:

@@ -17,6 +17,27 @@ GROWTH = 256
 """Tokens by which the store grows when a row is full."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Tokens that came in one go: a message the policy sampled, or what it was told."""
+
+    ids: Sequence[int]
+    log_probs: Sequence[float] = ()
+    """Of each token, under the distribution it was drawn from; empty if it was told."""
+    turn: int | None = None
+    """The turn it was sampled in; None if it was told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A rollout as the ids that went through the model; no text was tokenised twice."""
+
+    prompt_ids: list[int]
+    """The system message with the tools."""
+    stretches: list[Stretch]
+    """All that was heard and sampled after it, in order."""
+
+
 @dataclass(slots=True)
 class Row:
     """One dialogue's place in the store."""
@@ -33,6 +54,8 @@ class Row:
     temperature: float = 0.0
     most: int = 0
     """Tokens that the reply may have."""
+    chance: random.Random = field(default_factory=lambda: random.Random(0))
+    """Where the draws of the reply come from."""
 
 
 class Sampler:
@@ -42,20 +65,14 @@ class Sampler:
         model: A causal language model of transformers, with full attention.
         rows: How many dialogues it holds at once.
         end: The id that ends a reply.
-        seed: Seed of the draws.
     """
 
-    def __init__(self, model: Any, rows: int, end: int, seed: int = 0) -> None:  # noqa: ANN401
-        import torch
-
+    def __init__(self, model: Any, rows: int, end: int) -> None:  # noqa: ANN401
         self._model = model
         self._end = end
         self._store = _Store(model, rows)
         self._free = [Row(index) for index in reversed(range(rows))]
         self._live: list[Row] = []
-        self._generator = torch.Generator().manual_seed(
-            random.Random(f"sampler {seed}").randrange(2**31)
-        )
 
     @property
     def free(self) -> int:
@@ -79,14 +96,33 @@ class Sampler:
         return rows
 
     def close(self, row: Row) -> None:
-        """Give a row's place back."""
+        """Give a row's place back, whatever it was at."""
+        self._live = [live for live in self._live if live is not row]
         self._free.append(Row(row.index))
 
-    def submit(self, row: Row, ids: Sequence[int], *, temperature: float, most: int) -> None:
-        """Let a row hear these tokens and begin its next reply."""
+    def submit(
+        self,
+        row: Row,
+        ids: Sequence[int],
+        *,
+        most: int,
+        temperature: float = 0.0,
+        chance: random.Random | None = None,
+    ) -> None:
+        """Let a row hear these tokens and begin its next reply.
+
+        Args:
+            row: An open row whose last reply is over.
+            ids: At least one token.
+            most: Tokens that the reply may have.
+            temperature: 0 takes the likeliest token.
+            chance: Where the draws come from: one number a token, so that what a row says does not
+                depend on which others share its batch.
+        """
         row.ids += ids
         row.sampled, row.log_probs = [], []
         row.temperature, row.most = temperature, most
+        row.chance = chance or random.Random(0)
         self._live.append(row)
 
     def step(self) -> list[Row]:
@@ -113,8 +149,13 @@ class Sampler:
         heat = torch.tensor([row.temperature for row in rows])[:, None]
         # A row without temperature takes the likeliest token; its scores are the model's own.
         scores = (logits.float() / torch.where(heat > 0, heat, 1.0)).log_softmax(-1)
-        drawn = torch.multinomial(scores.exp(), 1, generator=self._generator)
-        tokens = torch.where(heat > 0, drawn, scores.argmax(-1, keepdim=True))
+        tokens = scores.argmax(-1, keepdim=True)
+        if any(row.temperature > 0 for row in rows):
+            chances = torch.tensor([[_chance(row)] for row in rows])
+            # The first token up to which the probabilities add up to more than the chance.
+            totals = scores.exp().cumsum(-1)
+            drawn = torch.searchsorted(totals, chances * totals[:, -1:], right=True)
+            tokens = torch.where(heat > 0, drawn, tokens)
         picked = scores.gather(-1, tokens)
         for row, token, score in zip(rows, tokens.tolist(), picked.tolist(), strict=True):
             row.ids += token
@@ -150,6 +191,11 @@ class Sampler:
             row.cached += len(chunk)
         logits: torch.Tensor = self._model.lm_head(hidden[torch.arange(len(rows)), lengths - 1])
         return logits
+
+
+def _chance(row: Row) -> float:
+    """A number in [0, 1) of as many digits as single precision has; more could round to 1."""
+    return row.chance.getrandbits(24) / 2**24 if row.temperature > 0 else 0.0
 
 
 class _Store:

@@ -7,16 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Tokens that came in one go: a message the policy sampled, or what it was told."""
-
-    ids: Sequence[int]
-    log_probs: Sequence[float] = ()
-    """Of each token, under the distribution it was drawn from; empty if it was told."""
-    turn: int | None = None
-    """The turn it was sampled in; None if it was told."""
+from seal.models.sampler import Stretch
 
 
 @dataclass(frozen=True, slots=True)

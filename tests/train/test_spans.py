@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seal.train.spans import Stretch, TokenRecord, per_token, token_record, token_turns, turn_tokens
+from seal.models.sampler import Stretch
+from seal.train.spans import TokenRecord, per_token, token_record, token_turns, turn_tokens
 
 ids = st.lists(st.integers(0, 50_000), max_size=5)
 
