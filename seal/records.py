@@ -193,9 +193,9 @@ class RunFolder:
 
     def rollouts(self) -> list[Rollout]:
         """The last record of each rollout; one that broke gives way to one that did not."""
-        found: dict[tuple[str, str], Rollout] = {}
+        found: dict[tuple[str, str, str], Rollout] = {}
         for rollout in self.lines("rollouts", Rollout).read():
-            key = (rollout.candidate, rollout.id)
+            key = (rollout.policy_version, rollout.candidate, rollout.id)
             if key not in found or rollout.failure is None or found[key].failure:
                 found[key] = rollout
         return list(found.values())

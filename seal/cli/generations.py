@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 _WIDTH = 96
 _EVIDENCE = 3
 """Profile rows that are printed behind a patch; the records have all."""
+_SAID = {
+    ("removal", "accepted"): "removed",
+    ("removal", "refused"): "missed if removed",
+    ("removal", "undecided"): "kept, undecided",
+    ("standing", "accepted"): "they stand",
+    ("standing", "refused"): "they are retired",
+    ("standing", "undecided"): "kept, undecided",
+}
+"""What a verdict says about texts that are already in force."""
 
 
 class Announcer:
@@ -114,7 +123,7 @@ def _gate_table(gates: "tuple[GateResult, ...]") -> tuple[list[str], list[list[o
             "   ",
             gate.test,
             gate.slots[0] if len(gate.slots) == 1 else f"{len(gate.slots)} patches",
-            gate.verdict if gate.test != "removal" else _removal(gate.verdict),
+            _SAID.get((gate.test, gate.verdict), gate.verdict),
             f"{gate.effect:+.3f}",
             f"{gate.low:+.3f} to {gate.high:+.3f}",
             f"{gate.pairs} ({gate.wins}+ {gate.losses}-)",
@@ -123,11 +132,6 @@ def _gate_table(gates: "tuple[GateResult, ...]") -> tuple[list[str], list[list[o
         for gate in gates
     ]
     return columns, rows
-
-
-def _removal(verdict: str) -> str:
-    """What a removal test says about the patch."""
-    return {"accepted": "removed", "refused": "missed if removed"}.get(verdict, "kept, undecided")
 
 
 def print_evolution(

@@ -84,6 +84,8 @@ class PairedTest:
 
     In a removal test the child is the candidate without a patch, and the question is whether the
     removal is better; `against` then gathers the opposite evidence, that the patch earns its place.
+    In a standing test the child is the words in force and the parent the original ones, and the
+    burden stays on the child: without evidence it is refused.
     """
 
     config: GateConfig
@@ -100,7 +102,7 @@ class PairedTest:
     @property
     def threshold(self) -> float:
         """The capital at which the test accepts."""
-        return 1 / level(self.config.alpha, self.k)
+        return OWN_EVIDENCE if self.kind == "standing" else 1 / level(self.config.alpha, self.k)
 
     def add(self, difference: float | None) -> None:
         """One scenario's difference, None if it could not be scored under both."""
@@ -192,7 +194,12 @@ class PairedTest:
         if self.futility.e_value >= self.config.futility_e:
             share = f"{self.config.futility_share:.0%}"
             return "refused", f"clearly less than {share} of the differing scenarios favour it"
-        return "undecided", stopped or "the gate scenarios are used up without clear evidence"
+        # Of words that must earn their place again, lacking evidence is the verdict.
+        lacking = self.kind == "standing" and (not stopped or self._nothing_differs)
+        return (
+            "refused" if lacking else "undecided",
+            stopped or "the gate scenarios are used up without clear evidence",
+        )
 
 
 def fewest_scenarios(config: GateConfig, k: int = 1) -> int:

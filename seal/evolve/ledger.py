@@ -1,4 +1,4 @@
-"""Every rollout and every proposal of an evolve run, kept as it is made.
+"""Every rollout and every proposal of a search, kept as it is made.
 
 A run that was killed starts its search anew and finds all of this in the ledger, so it takes the
 same decisions at no cost until it reaches the place where it was stopped.
@@ -13,7 +13,8 @@ from seal.rollout.agent import Arena
 from seal.rollout.batch import Job, RolloutSettings, roll_out_all
 from seal.types import Record, Rollout, Usage
 
-Key = tuple[str, str, int]
+Key = tuple[str, str, str, int]
+"""Policy version, candidate, task, sample."""
 
 
 class BudgetSpent(Exception):  # noqa: N818 - not an error: a search ends so
@@ -28,7 +29,11 @@ class Proposals(Record):
 
 
 class Ledger:
-    """Rollouts by (candidate, task, sample), counted against a budget."""
+    """Rollouts by (policy version, candidate, task, sample), counted against a budget.
+
+    What one version of a policy did is no evidence about another, so a policy that was trained in
+    between makes all of its rollouts anew.
+    """
 
     def __init__(
         self,
@@ -40,7 +45,8 @@ class Ledger:
     ) -> None:
         self.spent = 0
         self.usage = Usage()
-        self._policy = policy
+        self.policy = policy
+        """What acts; whoever trains it gives it a new version."""
         self._settings = settings
         self._budget = budget
         self._progress = progress
@@ -49,7 +55,7 @@ class Ledger:
         self._known: dict[Key, Rollout] = {}
         self._counted: set[Key] = set()
         for rollout in self._lines.read() if self._lines else ():
-            self._known[rollout.candidate, rollout.task, rollout.sample] = rollout
+            self._known[_key(rollout)] = rollout
 
     def roll_out(self, arena: Arena, jobs: Sequence[Job], *, free: bool = False) -> list[Rollout]:
         """The rollouts of the jobs, in their order; made only if the ledger has none.
@@ -63,16 +69,17 @@ class Ledger:
             BudgetSpent: They would pass the budget; none of them was made.
             ModelFailure: The policy's model fails from the start.
         """
-        keys = [(arena.candidate.id, job.task.id, job.sample) for job in jobs]
+        version, words = self.policy.version, arena.candidate.id
+        keys = [(version, words, job.task.id, job.sample) for job in jobs]
         fresh = set(keys) - self._counted
         if not free and self.spent + len(fresh) > self._budget:
             raise BudgetSpent
         missing = self._missing(dict(zip(keys, jobs, strict=True)))
         if self._run:
             self._run.save_candidate(arena.candidate)
-        for outcome in roll_out_all(arena, list(missing.values()), self._policy, self._settings):
+        for outcome in roll_out_all(arena, list(missing.values()), self.policy, self._settings):
             rollout = outcome.rollout
-            self._known[rollout.candidate, rollout.task, rollout.sample] = rollout
+            self._known[_key(rollout)] = rollout
             if self._lines:
                 self._lines.append(rollout)
             self._progress(1)
@@ -97,6 +104,10 @@ class Ledger:
             if key not in self._known
             or (self._known[key].failure is not None and key not in self._counted)
         }
+
+
+def _key(rollout: Rollout) -> Key:
+    return rollout.policy_version, rollout.candidate, rollout.task, rollout.sample
 
 
 class RecordedRewriter:

@@ -6,7 +6,8 @@ from typing import Literal
 from seal.types import Candidate, Kind, Record
 
 Verdict = Literal["accepted", "refused", "undecided"]
-TestKind = Literal["bundle", "half", "removal"]
+TestKind = Literal["bundle", "half", "removal", "standing"]
+"""A standing test is of all evolved words against the original ones, after the policy changed."""
 
 
 class PatchEvidence(Record):
@@ -30,7 +31,8 @@ class Patch(Record):
     evidence: tuple[PatchEvidence, ...]
     screened: float | None = None
     """Mean reward difference on the train tasks it was screened on."""
-    verdict: Verdict = "undecided"
+    verdict: Verdict | Literal["retired"] = "undecided"
+    """Retired: an adopted text that did not earn its place again; it gives way to the author's."""
     reason: str = ""
     support: Literal["own evidence", "bundle evidence"] | None = None
     """How an accepted patch was proved: by its own test, or with the bundle it came in."""
@@ -47,7 +49,8 @@ class GateResult(Record):
     verdict: Verdict
     reason: str
     effect: float
-    """Mean difference of the scenario scores, child minus parent; of a removal, kept minus not."""
+    """Mean difference of the scenario scores, child minus parent; of a removal, kept minus not; of
+    a standing test, evolved minus original words."""
     low: float
     high: float
     pairs: int

@@ -14,7 +14,8 @@ from seal.soundness.facts import Facts
 from seal.types import Candidate
 
 MAX_TRIES = 2
-"""Times that the same text may fail to convince before it is not proposed again."""
+"""Times that the same text may be tried before it is not proposed again; that an adopted one was
+retired is its second."""
 MIN_FAULTS = 2.0
 """Failed rollouts that a row must explain; one alone may be chance, and a gate costs hundreds."""
 
@@ -34,9 +35,8 @@ class Proposer:
 
     def remember(self, patch: Patch) -> None:
         """Keep how a patch went, for the rewriter to learn from."""
-        attempt = Attempt(
-            text=patch.after, accepted=patch.verdict == "accepted", reason=patch.reason
-        )
+        text = patch.before if patch.verdict == "retired" else patch.after
+        attempt = Attempt(text=text, accepted=patch.verdict == "accepted", reason=patch.reason)
         self._attempts[patch.slot].append(attempt)
 
     def patches(self, profile: Profile, parent: Candidate) -> list[Patch]:

@@ -161,7 +161,7 @@ def _evolve(
     lines = folder.lines("generations", Generation) if folder else None
     kept = len(list(lines.read())) if lines else 0
     generations = []
-    for generation in search.generations():
+    for generation in search.generations(config.generations, config.patience):
         generations.append(generation)
         if folder and lines and generation.index >= kept:
             folder.save_candidate(search.candidate)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
 
-from seal.config import EvolveConfig
+from seal.config import SearchConfig
 from seal.diagnose import Profile, build_profile, diagnose_rollout
 from seal.evolve.evidence import Rewriter
 from seal.evolve.gate import PairedTest
 from seal.evolve.ledger import BudgetSpent, Ledger
-from seal.evolve.lineage import GateResult, Generation, Patch, TestKind
+from seal.evolve.lineage import GateResult, Generation, Patch, TestKind, changed_slots
 from seal.evolve.propose import Proposer
 from seal.rollout.agent import Arena
 from seal.rollout.batch import Job
@@ -22,10 +22,17 @@ from seal.types import Candidate, DiagnosedRollout, Task
 _CHUNK = 8
 """Scenarios rolled out between two looks at a test; fixed, so that results do not depend on -j."""
 
+SPENT = "the budget is spent"
+"""The reason of a generation that the budget ended."""
 _HARM = 5
 """Tasks lost beyond those won at which a screen throws a patch out."""
-_REMOVALS = 1_000_000
-"""Generated gate scenarios below this index are for removal tests."""
+_FIRST: dict[TestKind, int] = {
+    "removal": 0,
+    "bundle": 1_000_000,
+    "half": 1_000_000,
+    "standing": 2_000_000,
+}
+"""Where in the endless sequence of generated gate scenarios each kind of test begins."""
 
 
 class Watch(Protocol):
@@ -50,7 +57,11 @@ class _Draft:
 
 
 class Search:
-    """Generations of rewrites of one environment's words, for one policy."""
+    """Generations of rewrites of one environment's words, for one policy.
+
+    The policy may be trained between two generations; it then has another version. Words adopted
+    before have to earn their place again: the claim of a test holds for the policy tested.
+    """
 
     def __init__(
         self,
@@ -58,7 +69,7 @@ class Search:
         facts: Facts,
         rewriter: Rewriter,
         ledger: Ledger,
-        config: EvolveConfig,
+        config: SearchConfig,
         watch: Watch,
     ) -> None:
         self._original = arena
@@ -71,6 +82,9 @@ class Search:
         self._diagnosed: list[list[DiagnosedRollout]] = []
         self._adoption_tests = 0
         self._removal_tests = 0
+        self._standing_tests = 0
+        self._proved_for = ledger.policy.version
+        """The version of the policy for which the words in force have earned their place."""
         self.stopped = ""
         """Why the search is over, once it is."""
 
@@ -84,36 +98,44 @@ class Search:
         """The words in force."""
         return self._arena.candidate
 
-    def generations(self) -> Iterator[Generation]:
+    @property
+    def arena(self) -> Arena:
+        """The environment with the words in force."""
+        return self._arena
+
+    def generations(self, most: int, patience: int) -> Iterator[Generation]:
         """Generation after generation, until budget, patience or the number asked for run out."""
         idle = 0
         self.stopped = "all generations are done"
-        for index in range(self._config.generations):
-            generation = self._generation(index)
+        for index in range(most):
+            generation = self.generation(index)
             yield generation
             idle = 0 if generation.accepted else idle + 1
-            if generation.reason == "the budget is spent":
+            if generation.reason == SPENT:
                 self.stopped = generation.reason
                 return
-            if idle >= self._config.patience:
+            if idle >= patience:
                 self.stopped = f"{idle} generations in a row adopted nothing"
                 return
 
-    def _generation(self, index: int) -> Generation:
+    def generation(self, index: int) -> Generation:
+        """One generation; they are made in order, from 0."""
         parent, spent = self._arena, self._ledger.spent
         draft = _Draft([], [])
         try:
+            self._test_standing(draft)
             self._watch.stage(f"generation {index}: rolling out train tasks")
             self._roll_out_train(index)
-            profile = self.profile
-            draft.patches = self._proposer.patches(profile, parent.candidate)
-            self._watch.stage(f"generation {index}: screening {len(draft.patches)} proposals")
+            found = self._proposer.patches(self.profile, self.candidate)
+            self._watch.stage(f"generation {index}: screening {len(found)} proposals")
+            draft.patches += found
             self._screen(draft)
             self._adopt(draft)
         except BudgetSpent:
-            draft.reason = "the budget is spent"
+            draft.reason = SPENT
         for patch in draft.patches:
-            self._proposer.remember(patch)
+            if patch.verdict != "retired":
+                self._proposer.remember(patch)
         last = self._diagnosed[index] if index < len(self._diagnosed) else []
         accepted = self.candidate.id != parent.candidate.id
         generation = Generation(
@@ -130,6 +152,41 @@ class Search:
         )
         self._watch.generation(generation)
         return generation
+
+    def _test_standing(self, draft: _Draft) -> None:
+        """Let words that were adopted for an earlier version of the policy earn their place again.
+
+        Raises:
+            BudgetSpent: The test would pass the budget; the words stay.
+        """
+        original, words = self._original.candidate, self.candidate
+        slots = changed_slots(original, words)
+        if not slots or self._proved_for == self._ledger.policy.version:
+            return
+        self._watch.stage(f"{len(slots)} evolved texts against the original ones")
+        self._standing_tests += 1
+        sides = self._original, self._arena
+        result = self._test("standing", self._standing_tests, sides, tuple(slots))
+        draft.gates.append(result)
+        if result.reason == SPENT:
+            raise BudgetSpent
+        self._proved_for = self._ledger.policy.version
+        if result.verdict == "refused":
+            self._arena = self._original
+            draft.patches += [
+                Patch(
+                    slot=slot,
+                    before=words.texts.get(slot, ""),
+                    after=original.texts.get(slot, ""),
+                    rationale="tested again, since the policy has been trained",
+                    evidence=(),
+                    verdict="retired",
+                    reason=f"retired: {result.reason}",
+                )
+                for slot in slots
+            ]
+            for patch in draft.patches:
+                self._proposer.remember(patch)
 
     def _roll_out_train(self, index: int) -> None:
         """Diagnose the next share of the train tasks under the words in force."""
@@ -156,7 +213,7 @@ class Search:
         tasks = {task.id: task for task in self._template.tasks("train")}
         base = {d.task: d.reward for d in self._diagnosed[-1] if d.reward is not None}
         for place, patch in enumerate(draft.patches):
-            if patch.verdict == "refused":
+            if patch.verdict != "undecided":
                 continue
             tool = self._template.renderer.slots[patch.slot].tool
             chosen = [tasks[name] for name in base if tool is None or _calls(tasks[name], tool)]
@@ -174,7 +231,7 @@ class Search:
 
     def _adopt(self, draft: _Draft) -> None:
         """Gate the bundle of what is left; if it is refused, its halves, one after the other."""
-        bundle = [patch.slot for patch in draft.patches if patch.verdict != "refused"]
+        bundle = [patch.slot for patch in draft.patches if patch.verdict == "undecided"]
         if not bundle:
             draft.reason = "nothing new to propose for faults of two rollouts or more"
             return
@@ -193,39 +250,39 @@ class Search:
         """One adoption test; if it accepts, its patches are in force."""
         self._watch.stage(f"gate: {kind} of {len(slots)} patches")
         self._adoption_tests += 1
-        texts = {p.slot: p.after for p in draft.patches if p.slot in slots}
+        places = _places(draft, slots)
+        texts = {draft.patches[place].slot: draft.patches[place].after for place in places}
         child = self._arena.under(self.candidate.with_texts(texts))
-        result = self._test(kind, self._adoption_tests, child, tuple(slots))
+        result = self._test(kind, self._adoption_tests, (self._arena, child), tuple(slots))
         draft.gates.append(result)
         accepted = result.verdict == "accepted"
         support = "own evidence" if len(slots) == 1 else "bundle evidence"
-        for place, patch in enumerate(draft.patches):
-            if patch.slot in slots:
-                draft.patches[place] = patch.model_copy(
-                    update={
-                        "verdict": result.verdict,
-                        "reason": result.reason
-                        if accepted
-                        else f"{result.verdict}: {result.reason}",
-                        "support": support if accepted else None,
-                    }
-                )
+        for place in places:
+            draft.patches[place] = draft.patches[place].model_copy(
+                update={
+                    "verdict": result.verdict,
+                    "reason": result.reason if accepted else f"{result.verdict}: {result.reason}",
+                    "support": support if accepted else None,
+                }
+            )
         if accepted:
             self._arena = child
+            self._proved_for = self._ledger.policy.version
         return accepted
 
     def _test_removals(self, draft: _Draft, slots: Sequence[str]) -> None:
         """Take each patch of an accepted bundle back, and see; no harmful line rides along."""
         if len(slots) == 1:
             return
-        bundle = [place for place, patch in enumerate(draft.patches) if patch.slot in slots]
+        bundle = _places(draft, slots)
         # Later tests need more evidence, so the patches that screened worst come first.
         for place in sorted(bundle, key=lambda place: draft.patches[place].screened or 0.0):
             patch = draft.patches[place]
             self._watch.stage(f"removal of {patch.slot}")
             self._removal_tests += 1
             without = self._arena.under(self.candidate.with_texts({patch.slot: patch.before}))
-            result = self._test("removal", self._removal_tests, without, (patch.slot,))
+            sides = self._arena, without
+            result = self._test("removal", self._removal_tests, sides, (patch.slot,))
             draft.gates.append(result)
             if result.verdict == "accepted":
                 self._arena = without
@@ -238,7 +295,9 @@ class Search:
             elif result.verdict == "refused":
                 draft.patches[place] = patch.model_copy(update={"support": "own evidence"})
 
-    def _test(self, kind: TestKind, k: int, child: Arena, slots: tuple[str, ...]) -> GateResult:
+    def _test(
+        self, kind: TestKind, k: int, sides: tuple[Arena, Arena], slots: tuple[str, ...]
+    ) -> GateResult:
         """A paired test on gate scenarios in random order; a spent budget leaves it undecided."""
         test = PairedTest(self._config.gate, kind, k)
         scenarios = list(self._scenarios(kind, k))
@@ -246,10 +305,9 @@ class Search:
             jobs = [[Job(task) for task in one] for one in scenarios[start : start + _CHUNK]]
             flat = [job for one in jobs for job in one]
             try:
-                before = self._ledger.roll_out(self._arena, flat)
-                after = self._ledger.roll_out(child, flat)
+                before, after = (self._ledger.roll_out(side, flat) for side in sides)
             except BudgetSpent:
-                return test.result(slots, "the budget is spent")
+                return test.result(slots, SPENT)
             for difference in scenario_differences(before, after).values():
                 test.add(difference)
                 if test.decided:
@@ -261,8 +319,7 @@ class Search:
         gate = self._config.gate
         most = gate.removal_scenarios if kind == "removal" else gate.scenarios
         if self._template.generated:
-            # Removal tests draw from the beginning of an endless sequence, adoption tests far on.
-            first = (k - 1) * most if kind == "removal" else _REMOVALS + (k - 1) * most
+            first = _FIRST[kind] + (k - 1) * most
             for index in range(first, first + most):
                 yield list(self._template.scenario("gate", index))
             return
@@ -270,6 +327,15 @@ class Search:
         scenarios = [list(group) for _, group in groupby(tasks, key=lambda task: task.scenario)]
         random.Random(f"gate/{self._template.name}/{kind}/{k}").shuffle(scenarios)
         yield from scenarios[:most]
+
+
+def _places(draft: _Draft, slots: Sequence[str]) -> list[int]:
+    """Where in the draft the patches of these slots are that may still be adopted or stand."""
+    return [
+        place
+        for place, patch in enumerate(draft.patches)
+        if patch.slot in slots and patch.verdict != "retired"
+    ]
 
 
 def _calls(task: Task, tool: str) -> bool:
