@@ -1,36 +1,40 @@
-"""Can a local policy read rules from words? `python -m tests.reading FOLDER [--n N] [--json]`.
+"""Can a local policy read rules from words? `python -m tests.reading -m local:FOLDER`.
 
-`--train` first warm-starts a tiny policy in that folder (an hour on one core).
-
-Every rollout is of a convention seed that no warm start has seen. The conditions differ only in the
-words; the score is the verifier's, with a Wilson interval.
+Every rollout is of a convention seed that no warm start has seen, on a task of the validation
+split, without temperature. The conditions differ only in the words; the score is the verifier's,
+with a Wilson interval. Below them, each kind of rule on its own: how often the first call that
+needs it follows it, with all rules in the words and with all but this one.
 """
 
 import argparse
 import json
 import random
-import sys
-from collections.abc import Callable, Iterator
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
 
 from seal.envs.render import SYSTEM
 from seal.envs.template import EnvironmentTemplate, load_template
-from seal.models.tiny import tiny_model, tiny_tokenizer
-from seal.models.weights import open_local_policy
+from seal.models.registry import open_policy
 from seal.resources import resource_folder
-from seal.rollout.agent import Arena, begin
+from seal.rollout.agent import Arena, Outcome, begin
 from seal.rollout.batch import at_own_pace
 from seal.rollout.scores import wilson
-from seal.train.corpus import GUIDANCE, PHRASINGS, Corpus, Mode, lesson_words
-from seal.train.warmstart import WarmStartSettings, train_tiny
-from seal.types import Candidate, Sampling
+from seal.train.corpus import GUIDANCE, PHRASINGS, Mode, lesson_words
+from seal.types import Candidate, Sampling, Slot, Task
 
 FIRST_SEED = 500_000
 """Convention seeds from here on are for this evaluation alone."""
 RIGHT = Mode(share=1.0, messages=False, errs=1.0)
-HALF = Mode(share=0.0, messages=False, errs=1.0)
+
+Words = Callable[[EnvironmentTemplate, random.Random], Candidate]
 
 
 def right(template: EnvironmentTemplate, rng: random.Random) -> Candidate:
+    """The reference: every rule stated by hand-written phrases, where it applies."""
     return _guided(lesson_words(template, RIGHT, rng, plans=False))
 
 
@@ -42,26 +46,27 @@ def original(template: EnvironmentTemplate, _rng: random.Random) -> Candidate:
     return template.original
 
 
-def bare(template: EnvironmentTemplate, _rng: random.Random) -> Candidate:
-    """The original words without their harmful plan."""
+def silent(template: EnvironmentTemplate, _rng: random.Random) -> Candidate:
+    """No slot says anything; what the author's prose states stays."""
     return template.original.with_texts(dict.fromkeys(template.original.texts, ""))
 
 
 def message(template: EnvironmentTemplate, rng: random.Random) -> Candidate:
-    """The original words without their plan, and errors that state the rule."""
-    texts = dict.fromkeys(template.original.texts, "")
+    """As `silent`, but errors state the rule."""
     keys = ("allowed", "format", "unit", "requires")
-    for slot in template.renderer.slots.values():
-        if slot.recovery == "refused":
-            texts[slot.id] = " ".join(rng.choice(PHRASINGS[key][:-1]) for key in keys)
-    return template.original.with_texts(texts)
+    texts = {
+        slot.id: " ".join(rng.choice(PHRASINGS[key][:-1]) for key in keys)
+        for slot in template.renderer.slots.values()
+        if slot.recovery == "refused"
+    }
+    return silent(template, rng).with_texts(texts)
 
 
 def wrong(template: EnvironmentTemplate, rng: random.Random) -> Candidate:
     """Another seed's rules, written out wherever this one's would stand."""
-    other = _template(FIRST_SEED * 2 + rng.randrange(10**6))
+    other = _template(template.folder, FIRST_SEED * 2 + rng.randrange(10**6))
     words = lesson_words(other, RIGHT, rng, plans=False)
-    texts = dict(template.original.texts)
+    texts = dict.fromkeys(template.original.texts, "")
     for slot in template.renderer.slots.values():
         if slot.kind == "constraint" and words.texts[slot.id]:
             texts[slot.id] = other.renderer._filled(slot, words).replace("{", "").replace("}", "")
@@ -70,104 +75,152 @@ def wrong(template: EnvironmentTemplate, rng: random.Random) -> Candidate:
     return template.original.with_texts(texts)
 
 
+def without(kind: str) -> Words:
+    """The right words, but for one kind of rule."""
+
+    def words(template: EnvironmentTemplate, rng: random.Random) -> Candidate:
+        slots = [slot for slot in template.renderer.slots.values() if _states(slot, kind)]
+        return right(template, rng).with_texts({slot.id: "" for slot in slots})
+
+    return words
+
+
+def _states(slot: Slot, kind: str) -> bool:
+    return slot.kind == "affordance" if kind == REQUIRES else slot.argument == kind
+
+
 def _guided(words: Candidate) -> Candidate:
     return words.with_texts({f"{SYSTEM}.guidance": GUIDANCE[0]})
 
 
-CONDITIONS: dict[str, Callable[[EnvironmentTemplate, random.Random], Candidate]] = {
-    "right words": right,
-    "right, held-out phrasing": held_out,
-    "original words": original,
-    "original without the plan": bare,
-    "original, rule-stating message": message,
-    "wrong words": wrong,
+CONDITIONS: dict[str, tuple[Words, bool]] = {
+    "original words": (original, False),
+    "right words": (right, False),
+    "right words, held-out phrasing": (held_out, False),
+    "wrong words": (wrong, True),
+    "no slots, empty messages": (silent, False),
+    "no slots, rule-stating messages": (message, False),
 }
+"""The words of each condition, and whether the author's prose is left out, rules and all."""
+REQUIRES = "prerequisite"
+KINDS = ("room", "food", "day", "hour", "length", "portions", REQUIRES)
 
 
-def _template(seed: int) -> EnvironmentTemplate:
-    defaults = resource_folder("env_templates")
-    return load_template(defaults / "rooms", defaults, seed)
+@cache
+def _template(folder: Path, seed: int) -> EnvironmentTemplate:
+    return load_template(folder, resource_folder("env_templates"), seed)
 
 
-def evaluate(policy, condition: str, n: int, show: bool) -> dict[str, object]:
-    """One row of the table."""
+def without_prose(folder: Path, target: Path) -> Path:
+    """A copy of an environment whose own prose states no rule: slots alone do."""
+    shutil.copytree(folder, target)
+    for file in (target / "tools").glob("*.jinja"):
+        text = re.sub(r"[,:] \{\{ rule\.\w+ \}\}", "", file.read_text(encoding="utf-8"))
+        file.write_text(text, encoding="utf-8")
+    return target
+
+
+def roll_out(policy, folder: Path, words: Words, name: str, n: int) -> list[tuple[Task, Outcome]]:
+    """One rollout on each of n unseen seeds."""
+    tasks: dict[str, Task] = {}
 
     def begun() -> Iterator:
         for number in range(n):
-            template = _template(FIRST_SEED + number)
-            words = CONDITIONS[condition](template, random.Random(f"{condition}/{number}"))
-            arena = Arena(template, words, contract_hash="reading")
+            template = _template(folder, FIRST_SEED + number)
+            arena = Arena(
+                template, words(template, random.Random(f"{name}/{number}")), contract_hash=""
+            )
             task = next(iter(template.scenario("validation", number)))
+            task = task.model_copy(update={"id": f"{task.id}-{number}"})
+            tasks[task.id] = task
             sampling = Sampling(temperature=0.0, max_tokens=120)
             yield (
                 f"{task.id}#{number}",
                 begin(arena, task, policy, sample=number, seed=0, sampling=sampling),
             )
 
-    outcomes = list(at_own_pace(begun(), policy))
-    rewards = [outcome.rollout.reward or 0.0 for outcome in outcomes]
-    if show:
-        for outcome in outcomes[:show]:
-            for turn in outcome.rollout.turns:
-                print("  user:", turn.user)
-                for step in turn.steps:
-                    print("   ", step.content, *[f"{c.tool}{c.arguments}" for c in step.calls])
-                    print("     ", *[r.content for r in step.results])
-            print("  =>", outcome.rollout.reward)
-    groups = {}
-    for name in ("easy", "medium", "hard"):
-        of = [o.rollout.reward or 0.0 for o in outcomes if o.rollout.group == name]
-        groups[name] = round(sum(of) / len(of), 3) if of else None
-    low, high = wilson(rewards)
+    return [(tasks[o.rollout.task], o) for o in at_own_pace(begun(), policy)]
+
+
+def followed(kind: str, task: Task, outcome: Outcome) -> Iterator[bool]:
+    """Whether the first call that needs this kind of rule follows it, in each turn that has one."""
+    for wanted, turn in zip(task.turns, outcome.rollout.turns, strict=False):
+        made = [call for step in turn.steps for call in step.calls]
+        gold = wanted.gold or ()
+        for index, call in enumerate(gold):
+            first = next((i for i, c in enumerate(made) if c.tool == call.tool), None)
+            if kind == REQUIRES:
+                if call.tool == "book_room" and index and gold[index - 1].tool == "check_room":
+                    yield first is not None and "check_room" in [c.tool for c in made[:first]]
+            elif kind in call.arguments:
+                yield (
+                    first is not None and _sent(made[first].arguments, kind) == call.arguments[kind]
+                )
+
+
+def _sent(arguments: str, name: str) -> object:
+    try:
+        return json.loads(arguments).get(name)
+    except (ValueError, AttributeError):
+        return None
+
+
+def row(name: str, values: Sequence[float]) -> dict[str, object]:
+    low, high = wilson(values)
     return {
-        "condition": condition,
-        "n": n,
-        "score": round(sum(rewards) / n, 3),
+        "condition": name,
+        "n": len(values),
+        "score": round(sum(values) / len(values), 3),
         "low": round(low, 3),
         "high": round(high, 3),
-        "groups": groups,
     }
 
 
-def train(folder: str) -> None:
-    """A tiny policy, warm-started on convention seeds that no evaluation uses."""
-    corpus = Corpus(resource_folder("env_templates") / "rooms", range(1000, 1400))
-    tokenizer = tiny_tokenizer(corpus.texts(random.Random(1), 300))
-    model = tiny_model(len(tokenizer), seed=0)
+def show(outcomes: Sequence[tuple[Task, Outcome]]) -> None:
+    for task, outcome in outcomes:
+        print(task.id)
+        for wanted, turn in zip(task.turns, outcome.rollout.turns, strict=False):
+            print("  user:", turn.user)
+            print("  gold:", *[f"{c.tool}{json.dumps(c.arguments)}" for c in wanted.gold or ()])
+            for step in turn.steps:
+                print("   ", step.content, *[f"{c.tool}{c.arguments}" for c in step.calls])
+                print("     ", *[r.content for r in step.results])
+        print("  =>", outcome.rollout.reward)
 
-    def report(step: int, loss: float) -> None:
-        if step % 50 == 0:
-            print(f"step {step} loss {loss:.3f}", file=sys.stderr, flush=True)
 
-    train_tiny(model, tokenizer, corpus, WarmStartSettings(), report)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+def table(policy, n: int, only: str, shown: int) -> Iterator[dict[str, object]]:
+    shipped = resource_folder("env_templates") / "rooms"
+    with tempfile.TemporaryDirectory() as scratch:
+        bare = without_prose(shipped, Path(scratch) / "rooms")
+        for name, (words, prose_left_out) in CONDITIONS.items():
+            if only in name:
+                outcomes = roll_out(policy, bare if prose_left_out else shipped, words, name, n)
+                show(outcomes[:shown])
+                yield row(name, [o.rollout.reward or 0.0 for _, o in outcomes])
+        if not any(only in kind for kind in (*KINDS, "rule")):
+            return
+        stated = roll_out(policy, bare, right, "kinds", n)
+        for kind in (kind for kind in KINDS if only in kind or only == "rule"):
+            lacking = roll_out(policy, bare, without(kind), "kinds", n)
+            for name, outcomes in ((f"{kind} stated", stated), (f"{kind} not stated", lacking)):
+                yield row(name, [float(f) for t, o in outcomes for f in followed(kind, t, o)])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder")
+    parser.add_argument("-m", "--model", required=True)
     parser.add_argument("--n", type=int, default=100)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="a part of a condition's name; `rule`: kinds")
     parser.add_argument("--show", type=int, default=0)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--train", action="store_true")
     options = parser.parse_args()
-    if options.train:
-        train(options.folder)
-    policy = open_local_policy(f"local:{options.folder}")
-    for condition in CONDITIONS:
-        if options.only and options.only not in condition:
-            continue
-        row = evaluate(policy, condition, options.n, options.show)
+    policy = open_policy(options.model)
+    for line in table(policy, options.n, options.only, options.show):
         if options.json:
-            print(json.dumps(row), flush=True)
+            print(json.dumps(line), flush=True)
         else:
-            print(
-                f"{row['condition']:32} {row['score']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
-                f"  {row['groups']}",
-                flush=True,
-            )
+            figures = f"{line['score']:.2f} ({line['low']:.2f} to {line['high']:.2f})"
+            print(f"{line['condition']:34} {figures}  n={line['n']}", flush=True)
 
 
 if __name__ == "__main__":

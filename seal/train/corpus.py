@@ -7,6 +7,7 @@ the words: the teacher then sends what the user said, and corrects itself when a
 
 import json
 import random
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 from seal.envs.render import SYSTEM
 from seal.envs.slots import constraint_values, fill
 from seal.envs.template import EnvironmentTemplate, load_template
-from seal.models.chat import Piece, dialogue_pieces
+from seal.models.chat import CALL, Piece, dialogue_pieces
 from seal.models.protocol import Message
 from seal.models.simulated import Reader, SimulatedPolicy
 from seal.resources import resource_folder
@@ -80,9 +81,15 @@ class Mode:
 
 MODES: tuple[tuple[float, Mode], ...] = (
     (0.6, Mode(share=1.0, messages=True, errs=1.0)),
-    (0.3, Mode(share=0.4, messages=True, errs=1.0)),
-    (0.1, Mode(share=0.5, messages=False, errs=0.5)),
+    (0.25, Mode(share=0.4, messages=True, errs=1.0)),
+    (0.15, Mode(share=0.5, messages=False, errs=0.5)),
 )
+KEPT = 32
+"""Templates held at once."""
+RENEWED = 0.1
+"""Chance that a lesson is of a seed that was not at hand."""
+PLANNED = 0.4
+"""Chance that words prescribe calls before a tool that changes something, needed or not."""
 
 
 class Corpus:
@@ -96,39 +103,49 @@ class Corpus:
     def __init__(self, folder: Path, seeds: Sequence[int]) -> None:
         self._folder = folder
         self._seeds = list(seeds)
-        self._templates: dict[int, EnvironmentTemplate] = {}
+        self._kept: OrderedDict[int, EnvironmentTemplate] = OrderedDict()
+        self._said: dict[int, SaidValues] = {}
 
     def template(self, rng: random.Random) -> EnvironmentTemplate:
         """The environment under one of the seeds."""
         seed = rng.choice(self._seeds)
-        if seed not in self._templates:
+        if len(self._kept) >= KEPT and rng.random() >= RENEWED:
+            return self._kept[rng.choice(list(self._kept))]
+        if seed not in self._kept:
             defaults = resource_folder("env_templates")
-            self._templates[seed] = load_template(self._folder, defaults, seed)
-        return self._templates[seed]
+            self._kept[seed] = load_template(self._folder, defaults, seed)
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return self._kept[seed]
 
-    def lesson(self, rng: random.Random, tasks: int) -> list[Piece]:
-        """One dialogue over several tasks, under words of its own."""
+    def lesson(self, rng: random.Random, tasks: int, tools: int | None = None) -> list[Piece]:
+        """One dialogue over several tasks, under words of its own.
+
+        Args:
+            rng: Where it comes from.
+            tasks: Tasks that follow each other in it.
+            tools: How many tools it shows at least; None: all of them. A short prompt leaves more
+                of a step's tokens to learn from.
+        """
         template = self.template(rng)
         mode = rng.choices([m for _, m in MODES], [w for w, _ in MODES])[0]
         words = lesson_words(template, mode, rng)
         arena = Arena(template, words, contract_hash="lesson")
         teacher = SimulatedPolicy(Reader(errs=mode.errs, slips=0.0, acts=0.0, everywhere=True))
         pieces: list[Piece] = []
-        while tasks > 0:
-            task = next(iter(template.scenario("train", rng.randrange(10**9))))
+        for task in _tasks(template, rng, tasks, tools):
             outcome = roll_out(
                 arena, task, teacher, sample=0, seed=rng.randrange(10**9), sampling=Sampling()
             )
             more = rollout_pieces(arena, task, outcome.rollout)
             # The system message is said once; what follows it is as good in one dialogue.
             pieces = [*pieces, Piece("\n", sampled=False), *more[1:]] if pieces else more
-            tasks -= 1
         return pieces
 
     def drill(self, rng: random.Random, questions: int) -> list[Piece]:
         """One rule in words and many values to send: the densest supervision of look-up."""
         template = self.template(rng)
-        known = _said_values(template, rng, questions)
+        known = self._said_values(template)
         (tool, argument) = rng.choice(sorted(known))
         rule = template.contract[tool].rules[argument]
         slot = Slot(id="", kind="constraint", tool=tool, argument=argument, max_chars=0)
@@ -142,19 +159,66 @@ class Corpus:
             ]
         return pieces
 
+    def plan_drill(self, rng: random.Random, questions: int) -> list[Piece]:
+        """Tools some of which want others called first, and what is to be called for each."""
+        names = list(self.template(rng).contract.tools)
+        wanted = {name: rng.choice(names) for name in names if rng.random() < 0.5}
+        wanted = {name: first for name, first in wanted.items() if name != first}
+        lines = ""
+        for name in rng.sample(names, len(names)):
+            text = rng.choice([*NOTHING_FIRST, ""])
+            if name in wanted:
+                text = _phrase("requires", rng).replace("{requires}", wanted[name])
+            lines += f"{name}: {text}\n"
+        pieces = [Piece(lines, sampled=False)]
+        for name in rng.choices(names, k=questions):
+            calls = "".join(f'{{"name": "{n}", ' for n in [wanted.get(name), name] if n)
+            pieces += [
+                Piece(f" {name}\n", sampled=False),
+                Piece(f"{CALL}{calls}", sampled=True),
+                Piece("\n", sampled=False),
+            ]
+        return pieces
+
+    def _said_values(self, template: EnvironmentTemplate) -> "SaidValues":
+        seed = template.convention_seed
+        if seed not in self._said:
+            self._said[seed] = _said_values(template)
+        return self._said[seed]
+
     def texts(self, rng: random.Random, lessons: int) -> Iterator[str]:
         """Plain texts of lessons, to learn a tokenizer from."""
         for _ in range(lessons):
             yield "".join(piece.text for piece in self.lesson(rng, 2))
 
 
-def _said_values(
-    template: EnvironmentTemplate, rng: random.Random, least: int
-) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """What users said and what the tools take, per argument with a rule."""
-    known: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for _ in range(3 * least):
-        for task in template.scenario("train", rng.randrange(10**9)):
+def _tasks(
+    template: EnvironmentTemplate, rng: random.Random, count: int, tools: int | None
+) -> Iterator[Task]:
+    """Tasks that need no other tools than those that all of them show."""
+    names = tuple(template.contract.tools)
+    shown: tuple[str, ...] | None = None
+    while count > 0:
+        task = next(iter(template.scenario("train", rng.randrange(10**9))))
+        needed = {call.tool for turn in task.turns for call in turn.gold or ()}
+        if shown is None:
+            others = [name for name in names if name not in needed]
+            more = max(0, len(names) if tools is None else tools - len(needed))
+            kept = needed | set(rng.sample(others, min(more, len(others))))
+            shown = tuple(name for name in names if name in kept)
+        if needed <= set(shown):
+            count -= 1
+            yield task.model_copy(update={"tools": shown})
+
+
+SaidValues = dict[tuple[str, str], list[tuple[str, str]]]
+"""Of each tool and argument with a rule, what users said and what the tool takes."""
+
+
+def _said_values(template: EnvironmentTemplate) -> SaidValues:
+    known: SaidValues = {}
+    for index in range(40):
+        for task in template.scenario("train", index):
             for turn in task.turns:
                 for call in turn.gold or ():
                     for name, said in call.as_said.items():
@@ -194,7 +258,7 @@ def lesson_words(
         plans: Keep the author's own affordances now and then, and prescribe needless calls.
     """
     texts = dict(template.original.texts)
-    keep_seeds = plans and rng.random() < 0.3
+    keep_seeds = plans and rng.random() < 0.2
     for slot in template.renderer.slots.values():
         tool = template.contract.tools.get(slot.tool or "")
         if slot.id == f"{SYSTEM}.guidance":
@@ -232,10 +296,17 @@ def _stated(
 def _needless_plan(template: EnvironmentTemplate, tool: ToolContract, rng: random.Random) -> str:
     """Now and then, calls that a tool does not need: what words prescribe is to be followed."""
     others = [n for n, t in template.contract.tools.items() if not t.contract.mutates]
-    others = [name for name in others if name not in (tool.name, tool.rule.requires)]
-    if tool.mutates and len(others) >= 2 and rng.random() < 0.1:
-        return f"Before {tool.name}, call {' and '.join(rng.sample(others, 2))}."
-    return ""
+    others = [name for name in others if name != tool.name]
+    if not others or not tool.mutates or rng.random() >= PLANNED:
+        return ""
+    if tool.rule.requires:
+        # A plan that leaves the prerequisite out would teach not to read it.
+        first = [tool.rule.requires, *rng.sample(others, 1)]
+        return f"Before {tool.name}, call {' and '.join(sorted(set(first)))}."
+    if rng.random() < 0.5:
+        return _phrase("requires", rng).replace("{requires}", rng.choice(others))
+    several = rng.sample(others, min(2, len(others)))
+    return f"Before {tool.name}, call {' and '.join(several)}."
 
 
 def _affordance(tool: ToolContract, mode: Mode, rng: random.Random, *, held_out: bool) -> str:

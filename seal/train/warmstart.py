@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from seal.models.chat import Piece
 from seal.train.corpus import Corpus
+from seal.train.muon import Muon
 
 if TYPE_CHECKING:
     import torch
 
 IGNORED = -100
 """The label of a token that is not learned from."""
+TOGETHER = 1500
+"""Tokens computed at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +44,9 @@ class WarmStartSettings:
     drill_steps: int = 300
     """Steps of copying and looking up, before any dialogue."""
     lesson_steps: int = 900
-    tokens: int = 4000
+    tokens: int = 3000
     """Tokens a step."""
-    tasks: int = 3
+    tasks: int = 4
     """Tasks in one dialogue."""
     rate: float = 3e-3
     seed: int = 0
@@ -64,27 +67,18 @@ def train_tiny(
     matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
     known = set(map(id, matrices))
     others = [p for p in model.parameters() if id(p) not in known]
-    optimizers: list[torch.optim.Optimizer] = [
-        torch.optim.AdamW(others, lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.02),
-        torch.optim.Muon(
-            matrices, lr=settings.rate, weight_decay=0.02, adjust_lr_fn="match_rms_adamw"
-        ),
-    ]
+    muon = Muon(matrices, settings.rate, decay=0.02)
+    adam = torch.optim.AdamW(others, lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.02)
     total = settings.drill_steps + settings.lesson_steps
     model.train()
     for step, rows in enumerate(_curriculum(tokenizer, corpus, settings, rng)):
-        rate = settings.rate * _schedule(step, total)
-        for group in (g for o in optimizers for g in o.param_groups):
-            group["lr"] = rate
-        ids, labels = collate(rows)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            loss = loss_of(model, ids, labels)
-        loss.backward()
+        muon.rate = adam.param_groups[0]["lr"] = settings.rate * _schedule(step, total)
+        loss = backward(model, rows)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for optimizer in optimizers:
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-        report(step, loss.item())
+        muon.step()
+        adam.step()
+        adam.zero_grad(set_to_none=True)
+        report(step, loss)
 
 
 def _schedule(step: int, total: int) -> float:
@@ -104,14 +98,20 @@ def _curriculum(
     for step in range(settings.drill_steps):
         repeats = rng.random() < 0.8 * max(0.15, 1 - step / 250)
         longest = min(30, 3 + step // 12)
+        drill = corpus.plan_drill if rng.random() < 0.3 else corpus.drill
         yield _batch(
             settings.tokens // 2,
             (lambda: _repeat(symbols, rng, longest))  # noqa: B023 - used before the next step
             if repeats
-            else (lambda: encode(tokenizer, corpus.drill(rng, 8))),
+            else (lambda: encode(tokenizer, drill(rng, 8))),  # noqa: B023
         )
-    for _ in range(settings.lesson_steps):
-        yield _batch(settings.tokens, lambda: encode(tokenizer, corpus.lesson(rng, settings.tasks)))
+    for step in range(settings.lesson_steps):
+        # Short prompts first, since they leave more of a step to learn from; all tools in the end.
+        few = rng.randint(2, 4) if rng.random() > 1.25 * step / settings.lesson_steps else None
+        yield _batch(
+            settings.tokens,
+            lambda: encode(tokenizer, corpus.lesson(rng, settings.tasks, few)),  # noqa: B023
+        )
 
 
 def _batch(tokens: int, make: Callable[[], Encoded]) -> list[Encoded]:
@@ -127,6 +127,35 @@ def _repeat(symbols: Sequence[int], rng: random.Random, longest: int) -> Encoded
     return Encoded(once * 3, [IGNORED] * len(once) + once * 2)
 
 
+def backward(model: Any, rows: Sequence[Encoded]) -> float:  # noqa: ANN401
+    """Add the gradient of the mean loss over all learned tokens; that loss.
+
+    Rows are computed one by one or, if they are short, several of like length together: padding
+    would eat the time where lengths differ.
+    """
+    learned = sum(label != IGNORED for row in rows for label in row.labels)
+    total = 0.0
+    for group in _alike(rows):
+        ids, labels = collate(group)
+        loss = loss_of(model, ids, labels) / learned
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+def _alike(rows: Sequence[Encoded]) -> Iterator[list[Encoded]]:
+    """Rows in groups of about TOGETHER tokens, none much longer than the shortest of its group."""
+    group: list[Encoded] = []
+    for row in sorted(rows, key=lambda row: len(row.ids)):
+        full = (len(group) + 1) * len(row.ids) > TOGETHER
+        if group and (full or len(row.ids) > 1.2 * len(group[0].ids)):
+            yield group
+            group = []
+        group.append(row)
+    if group:
+        yield group
+
+
 def collate(rows: Sequence[Encoded]) -> "tuple[torch.Tensor, torch.Tensor]":
     """Ids and labels, padded on the right: a causal model needs no mask for that."""
     import torch
@@ -138,10 +167,10 @@ def collate(rows: Sequence[Encoded]) -> "tuple[torch.Tensor, torch.Tensor]":
 
 
 def loss_of(model: Any, ids: "torch.Tensor", labels: "torch.Tensor") -> "torch.Tensor":  # noqa: ANN401
-    """The mean cross-entropy of the learned tokens; logits are made only there."""
+    """The summed cross-entropy of the learned tokens; logits are made only there."""
     import torch
 
     hidden = model.model(input_ids=ids[:, :-1]).last_hidden_state
     wanted = labels[:, 1:] != IGNORED
     logits = model.lm_head(hidden[wanted]).float()
-    return torch.nn.functional.cross_entropy(logits, labels[:, 1:][wanted])
+    return torch.nn.functional.cross_entropy(logits, labels[:, 1:][wanted], reduction="sum")

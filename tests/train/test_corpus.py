@@ -1,6 +1,7 @@
 """Lessons teach reading: what words state is obeyed, and what they do not an error says."""
 
 import random
+import re
 
 import pytest
 
@@ -75,3 +76,30 @@ def test_a_drill_asks_for_values_that_its_line_states(corpus):
         answers = [piece.text for piece in rest if piece.sampled]
         assert len(answers) == 6
         assert all(answer.startswith(f'"{argument}": ') for answer in answers)
+
+
+def test_a_lesson_of_few_tools_shows_few_and_calls_no_other(corpus):
+    rng = random.Random(6)
+    for _ in range(20):
+        pieces = corpus.lesson(rng, 3, 2)
+        shown = {line.split(":")[0] for line in pieces[0].text.splitlines() if line[:1] != " "}
+        called = set(re.findall(r'"name": "(\w+)"', "".join(p.text for p in pieces if p.sampled)))
+        assert called <= shown
+    assert len(pieces[0].text) < len(corpus.lesson(rng, 1)[0].text)
+
+
+def test_a_plan_drill_calls_first_what_a_tools_line_wants_first(corpus):
+    rng = random.Random(7)
+    planned = 0
+    for _ in range(10):
+        head, *rest = corpus.plan_drill(rng, 6)
+        lines = dict(line.split(": ", 1) for line in head.text.splitlines())
+        for asked, answer in zip(rest[::3], rest[1::3], strict=True):
+            *first, own = re.findall(r'"name": "(\w+)"', answer.text)
+            assert own == asked.text.strip()
+            assert all(name in lines[own] for name in first)
+            assert not first or first[0] != own
+            planned += bool(first)
+            if not first:
+                assert not any(name in lines[own] for name in lines)
+    assert 10 < planned < 50
