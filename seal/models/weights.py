@@ -51,7 +51,7 @@ def split_name(name: str) -> tuple[str, str | None]:
 def load_weights(path: str, adapter: str | None = None, *, merge: bool = True) -> tuple[Any, Any]:
     """A model in evaluation mode and its tokenizer, as transformers has them.
 
-    Small models come in fp32 and others in bf16.
+    Large models come in bf16 where the machine computes in it; small ones always come in fp32.
 
     Args:
         path: A folder, a name that `seal fetch` knows, or a name on the Hugging Face hub.
@@ -78,7 +78,7 @@ def load_weights(path: str, adapter: str | None = None, *, merge: bool = True) -
         config = AutoConfig.from_pretrained(place)
         with torch.device("meta"):
             small = AutoModelForCausalLM.from_config(config).num_parameters() < SMALL
-        dtype = torch.float32 if small else torch.bfloat16
+        dtype = torch.float32 if small or not _has_bf16() else torch.bfloat16
         tokenizer = AutoTokenizer.from_pretrained(place)
         model = AutoModelForCausalLM.from_pretrained(place, dtype=dtype)
     except (OSError, ValueError) as cause:
@@ -137,6 +137,16 @@ def _place(name: str, path: str) -> str:
             "such as local:Qwen/Qwen3-0.6B."
         )
     return path
+
+
+def _has_bf16() -> bool:
+    """Whether bf16 is fast here; a CPU without instructions for it takes ten times as long."""
+    import torch
+
+    if torch.cuda.is_available():
+        return True
+    has = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return not has or any(on for name, on in has.items() if name.endswith("bf16"))
 
 
 def _read_adapter_config(name: str, adapter: Path) -> dict[str, Any]:

@@ -1,0 +1,114 @@
+"""The warm start of a pretrained model: a LoRA adapter, learned on lessons."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from seal.models.weights import load_weights
+from seal.train.corpus import Corpus
+from seal.train.resume import ResumePoint
+from seal.train.warmstart import Encoded, WarmStartSettings, backward, encode
+
+RANK, ALPHA = 16, 32
+PRETRAINED = WarmStartSettings(drill_steps=0, lesson_steps=65, tokens=2000, tasks=3, rate=1e-3)
+"""How a model learns that knows language already: no drills, and few dialogues."""
+_WARM_UP = 5
+_LEAST = 0.1
+"""The rate at the end, as a share of the full one."""
+
+
+def with_fresh_adapter(model: Any, seed: int) -> Any:  # noqa: ANN401
+    """A PeftModel around a transformers model, whose adapter changes nothing yet."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    torch.manual_seed(seed)
+    config = LoraConfig(
+        r=RANK, lora_alpha=ALPHA, target_modules="all-linear", task_type="CAUSAL_LM"
+    )
+    return get_peft_model(model, config)
+
+
+def train_lora(
+    model: Any,  # noqa: ANN401 - a PeftModel
+    tokenizer: Any,  # noqa: ANN401
+    corpus: Corpus,
+    settings: WarmStartSettings,
+    report: Callable[[int, float], None] = lambda _step, _loss: None,
+    resume: ResumePoint | None = None,
+) -> None:
+    """Train a PeftModel's adapter on lessons; all other weights stay as they are.
+
+    Every step's lessons are drawn from the seed and the step alone, so that a training that goes
+    on draws what it would have drawn.
+    """
+    import torch
+
+    resume = resume or ResumePoint(None)
+    weights = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(weights, lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.0)
+    model.train()
+    for step in range(resume.load(model, [optimizer]), settings.lesson_steps):
+        optimizer.param_groups[0]["lr"] = settings.rate * _schedule(step, settings.lesson_steps)
+        rows = list(_lessons(tokenizer, corpus, settings, step))
+        loss = backward(model.get_base_model(), rows)
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        report(step, loss)
+        resume.save(step + 1, model, [optimizer])
+    model.eval()
+
+
+def warm_start_adapter(
+    path: str,
+    folder: Path,
+    corpus: Corpus,
+    settings: WarmStartSettings,
+    report: Callable[[int, float], None],
+    resume: ResumePoint,
+) -> None:
+    """Train an adapter for a model and leave it in a folder, in PEFT's format.
+
+    Args:
+        path: The model, as after `local:`.
+        folder: Where the adapter goes.
+        corpus: What it learns from.
+        settings: How long and how fast.
+        report: Is told every step and its loss.
+        resume: Where the training writes itself down.
+
+    Raises:
+        ConfigError: There is no such model.
+    """
+    model, tokenizer = load_weights(path)
+    place = model.config.name_or_path
+    adapted = with_fresh_adapter(model, settings.seed)
+    train_lora(adapted, tokenizer, corpus, settings, report, resume)
+    # Whoever opens the adapter with PEFT alone looks for its model there.
+    adapted.peft_config["default"].base_model_name_or_path = place
+    adapted.save_pretrained(folder, save_embedding_layers=False)
+
+
+def _lessons(
+    tokenizer: Any,  # noqa: ANN401
+    corpus: Corpus,
+    settings: WarmStartSettings,
+    step: int,
+) -> Iterator[Encoded]:
+    """Lessons of one step: short prompts first, all tools in the end."""
+    rng = random.Random(f"lessons {settings.seed}/{step}")
+    tokens = 0
+    while tokens < settings.tokens:
+        short = rng.random() > 1.25 * step / settings.lesson_steps
+        tools = rng.randint(2, 4) if short else None
+        row = encode(tokenizer, corpus.lesson(rng, settings.tasks, tools))
+        tokens += len(row.ids)
+        yield row
+
+
+def _schedule(step: int, total: int) -> float:
+    """Warm-up, full speed to the half, then down."""
+    left = 1 - step / total
+    return min(1.0, (step + 1) / _WARM_UP) * max(_LEAST, min(1.0, left / 0.5))
