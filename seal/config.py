@@ -110,9 +110,35 @@ class TrainConfig(Record):
     """Keys of TRL's GRPOConfig; they outweigh what SEAL sets."""
 
 
+class WarmStartConfig(Record):
+    """How a policy learns to read words, before any of it is trained by GRPO.
+
+    What is None is as suits the model: `tiny` learns all its weights from nothing, a pretrained
+    model a LoRA adapter.
+    """
+
+    enabled: bool = True
+    """False: training starts from the model as it is."""
+    drill_steps: int | None = Field(default=None, ge=0)
+    """Steps of copying and looking up, before any dialogue; `tiny` alone needs them."""
+    lesson_steps: int | None = Field(default=None, ge=1)
+    """Steps on dialogues."""
+    tokens: int | None = Field(default=None, ge=1)
+    """Tokens of one step, at least."""
+    tasks: int | None = Field(default=None, ge=1)
+    """Tasks in one dialogue."""
+    rate: float | None = Field(default=None, gt=0)
+    """The learning rate."""
+    conventions: int = Field(default=400, ge=200)
+    """Convention seeds that lessons are of; with few, a policy learns them by heart."""
+    seed: int = 0
+    """Seed of the first weights and of the lessons."""
+
+
 class LoopConfig(Record):
     """How `seal train` starts, evolves the words and trains the policy."""
 
+    warm_start: WarmStartConfig = WarmStartConfig()
     train: TrainConfig = TrainConfig()
     evolve: LoopSearchConfig = LoopSearchConfig()
     validation_tasks: int = Field(default=60, ge=1)
