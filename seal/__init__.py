@@ -4,6 +4,7 @@ import seal
 
 result = seal.run("rooms", "sim:novice", seal.RunSettings(limit=20))
 evolution = seal.evolve("rooms", "sim:novice")
+training = seal.train("rooms", "local:tiny")
 """
 
 import importlib
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from seal.envs.registry import load_environment
     from seal.errors import SealError, ToolError
     from seal.evolve.run import EvolveOptions, evolve
+    from seal.loop.run import train
     from seal.report.compare import compare
     from seal.rollout.run import RunSettings, run
     from seal.types import Candidate, GoldCall, Rule, Task, UserTurn
@@ -43,6 +45,7 @@ __all__ = [
     "load_environment",
     "run",
     "tool",
+    "train",
 ]
 _HOMES = {
     "seal.config": ["EvolveConfig", "GateConfig"],
@@ -51,6 +54,7 @@ _HOMES = {
     "seal.envs.registry": ["load_environment"],
     "seal.errors": ["SealError", "ToolError"],
     "seal.evolve.run": ["EvolveOptions", "evolve"],
+    "seal.loop.run": ["train"],
     "seal.report.compare": ["compare"],
     "seal.rollout.run": ["RunSettings", "run"],
     "seal.types": ["Candidate", "GoldCall", "Rule", "Task", "UserTurn"],
@@ -61,8 +65,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 class _Package(ModuleType):
     """Public names are loaded when they are first used, so that `seal --help` stays quick.
 
-    `diagnose` and `evolve` are functions and folders. Importing a module of such a folder would
-    bind the folder here; the function stays, and the folder is reached by `from seal.evolve...`.
+    `diagnose`, `evolve` and `train` are functions and folders. Importing a module of such a folder
+    would bind the folder here; the function stays, and the folder is reached by `from seal.evolve`.
     """
 
     def __getattr__(self, name: str) -> object:

@@ -76,6 +76,12 @@ _WRITTEN = (
     "diagnoses.jsonl",
     "generations.jsonl",
     "proposals.jsonl",
+    "checkpoints.jsonl",
+    "steps.jsonl",
+    "grpo.jsonl",
+    "stages.jsonl",
+    "trainer",
+    "adapter",
     "result.json",
     "profile.json",
     "report.html",
@@ -172,7 +178,7 @@ class RunFolder:
         if not self.settings_path.is_file():
             raise ConfigError(
                 f"{self.path}: no run here (there is no run.toml).\n"
-                "Runs are folders that `seal run` or `seal evolve` wrote.\n"
+                "Runs are folders that `seal run`, `seal evolve` or `seal train` wrote.\n"
                 "See yours with: ls runs"
             )
         try:

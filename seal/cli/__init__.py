@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import typer
 
-from seal.cli import environments, evolution, options, report, runs
+from seal.cli import environments, evolution, options, report, runs, training
 from seal.errors import SealError
 from seal.report.text import legible
 
@@ -41,6 +41,7 @@ app.command("evolve")(evolution.evolve)
 app.command("log")(evolution.log)
 app.command("diff")(evolution.diff)
 app.command("promote")(evolution.promote)
+app.command("train")(training.train)
 app.command("report")(report.report)
 app.command("fetch")(environments.fetch)
 

@@ -12,13 +12,13 @@ from seal.cli.generations import Announcer, print_evolution, print_generation
 from seal.cli.runs import note_budget, note_spend, policy_of, spent_before, workers_for
 
 if TYPE_CHECKING:
-    from seal.config import EvolveConfig
+    from seal.config import SearchConfig
     from seal.evolve.evidence import Rewriter
     from seal.evolve.lineage import Generation
     from seal.models.budget import Budget
     from seal.records import RunFolder
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of an evolve run.")]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of an evolve or a train run.")]
 
 
 class RewriterName(StrEnum):
@@ -68,7 +68,7 @@ def evolve(
     template = load_environment(env)
     budget = Budget(chosen.dollars)
     policy = policy_of(model, base_url, chosen.model, budget)
-    proposer = _rewriter(rewriter, rewriter_model, rewriter_base_url or base_url, chosen, budget)
+    proposer = rewriter_of(rewriter, rewriter_model, rewriter_base_url or base_url, chosen, budget)
     sampling = Sampling(temperature=chosen.model.temperature, max_tokens=chosen.model.max_tokens)
     rollouts = RolloutSettings(seed=seed, sampling=sampling, workers=workers_for(policy, jobs))
     wanted = EvolveOptions(rollouts=rollouts, out=out, fresh=fresh)
@@ -96,11 +96,11 @@ def evolve(
     raise typer.Exit(0 if found.changed else 1)
 
 
-def _rewriter(
+def rewriter_of(
     name: RewriterName | None,
     model: str | None,
     base_url: str | None,
-    config: "EvolveConfig",
+    config: "SearchConfig",
     budget: "Budget",
 ) -> "Rewriter":
     """The rewriter that the options name.
@@ -132,7 +132,7 @@ def _rewriter(
 
 
 def _opened(run: Path) -> "tuple[RunFolder, list[Generation]]":
-    """An evolve run and its generations.
+    """A run in which words evolved, and its generations.
 
     Raises:
         ConfigError: There is no run here, or it is of another command.
@@ -143,7 +143,7 @@ def _opened(run: Path) -> "tuple[RunFolder, list[Generation]]":
 
     folder = RunFolder(run)
     command = folder.settings().get("command")
-    if command != "evolve":
+    if command not in ("evolve", "train"):
         raise ConfigError(
             f"{run}: made by `seal {command}`, which has no lineage.\n"
             "A lineage comes from: seal evolve ENV -m MODEL"
@@ -152,7 +152,7 @@ def _opened(run: Path) -> "tuple[RunFolder, list[Generation]]":
 
 
 def log(run: Run, json: options.Json = False) -> None:
-    """The generations of an evolve run, with every patch and test."""
+    """The generations of an evolve or train run, with every patch and test."""
     folder, generations = _opened(run)
     for generation in generations:
         if json:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from seal.cli.console import note, print_json_line, print_line, print_table
 from seal.cli.runs import difference_line, label
+from seal.report.text import legible
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -59,9 +60,20 @@ class Announcer:
 
     def stage(self, text: str) -> None:
         """A new stage began."""
+        self.show(text, also_plain=text.startswith("generation"))
+
+    def show(self, text: str, *, also_plain: bool) -> None:
+        """Show what is at work; where there is no terminal, as a line if it is worth one."""
         if self._status:
-            self._status.update(text)
-        elif text.startswith("generation"):
+            self._status.update(legible(text))
+        elif also_plain:
+            note(text, quiet=self._quiet)
+
+    def say(self, text: str) -> None:
+        """A line on stderr that stays."""
+        if self._status:
+            self._status.console.print(legible(text), markup=False, highlight=False)
+        else:
             note(text, quiet=self._quiet)
 
     def generation(self, generation: "Generation") -> None:
@@ -146,8 +158,8 @@ def print_evolution(
         f"the test split, read once"
     )
     rows = [
-        _score_row("original", found.original_score),
-        _score_row("evolved", found.evolved_score),
+        score_row("original", found.original_score),
+        score_row("evolved", found.evolved_score),
     ]
     print_table(["words", "score", "95% interval", "scored"], rows, right=["score", "scored"])
     test = found.test
@@ -165,7 +177,8 @@ def print_evolution(
         print_line(f"See the words with: seal diff {folder}")
 
 
-def _score_row(words: str, score: "ScoreSummary") -> list[object]:
+def score_row(words: str, score: "ScoreSummary") -> list[object]:
+    """A score with its interval, beside the words it was made under."""
     if score.score is None or score.low is None or score.high is None:
         return [words, "-", "-", f"0/{score.total}"]
     interval = f"{score.low:.3f} to {score.high:.3f}"

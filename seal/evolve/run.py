@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seal.config import EvolveConfig
+from seal.config import EvolveConfig, SearchConfig
 from seal.envs import EnvironmentTemplate, load_environment
 from seal.errors import ConfigError
 from seal.evolve.evidence import Rewriter
@@ -103,7 +103,7 @@ def evolve(
     )
     config, options = config or EvolveConfig(), options or EvolveOptions()
     rewriter, watch = rewriter or OfflineRewriter(), watch or _Silent()
-    _check_size(template, config)
+    check_size(template, config)
     policy = open_policy(policy) if isinstance(policy, str) else policy
     arena = Arena(template)
     if options.out is None:
@@ -115,8 +115,8 @@ def evolve(
     return result
 
 
-def _check_size(template: EnvironmentTemplate, config: EvolveConfig) -> None:
-    """Refuse what could not adopt anything, whatever came of it.
+def check_size(template: EnvironmentTemplate, config: SearchConfig) -> None:
+    """Refuse a search that could not adopt anything, whatever came of it.
 
     Raises:
         ConfigError: There are too few gate scenarios, no test tasks, or too small a budget.
@@ -215,19 +215,22 @@ def describe(
         **describe_rollouts(arena, policy, options.rollouts),
         "rewriter": rewriter.name,
         "config": config.model_dump(exclude={"dollars", "model", "rewriter"}),
-        "rewriter_sampling": {
-            key: value for key, value in config.rewriter if key not in _NOT_DECISIVE
-        },
+        "rewriter_sampling": decisive_sampling(config),
     }
 
 
-def gate_power(template: EnvironmentTemplate, config: EvolveConfig) -> tuple[int, float]:
+def decisive_sampling(config: SearchConfig) -> dict[str, Any]:
+    """How the rewriter's model is called, without what may differ when a run is resumed."""
+    return {key: value for key, value in config.rewriter if key not in _NOT_DECISIVE}
+
+
+def gate_power(template: EnvironmentTemplate, config: SearchConfig) -> tuple[int, float]:
     """The scenarios that one adoption test may use, and the gain that the first would detect."""
     scenarios = gate_scenarios(template, config)
     return scenarios, detectable_effect(config.gate, scenarios)
 
 
-def gate_scenarios(template: EnvironmentTemplate, config: EvolveConfig) -> int:
+def gate_scenarios(template: EnvironmentTemplate, config: SearchConfig) -> int:
     """The scenarios that one adoption test may use."""
     if template.generated:
         return config.gate.scenarios

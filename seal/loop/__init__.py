@@ -1,0 +1,1 @@
+"""Co-evolution: generations of roll out, diagnose, evolve, train and evaluate."""
