@@ -175,17 +175,20 @@ def _with_adapter(
     merge: bool,
 ) -> Any:  # noqa: ANN401
     """The model with the adapter on it, or an error that says why they do not fit."""
-    from peft import PeftModel
+    from peft import PeftModel, get_peft_model_state_dict
     from safetensors import SafetensorError
 
     base = _read_adapter_config(name, adapter).get("base_model_name_or_path")
     try:
-        _refuse_other_shapes(model, adapter)
+        known = _refuse_other_shapes(model, adapter)
         with warnings.catch_warnings():
-            # PEFT leaves out, with a warning, what the model has and the adapter lacks.
-            warnings.filterwarnings("error", message="Found missing adapter keys")
+            warnings.filterwarnings("ignore", message="Found missing adapter keys")
             adapted = PeftModel.from_pretrained(model, adapter, is_trainable=not merge)
-    except (RuntimeError, ValueError, TypeError, KeyError, UserWarning, SafetensorError) as cause:
+        # PEFT leaves as it was, with a warning, what the adapter lacks.
+        for key in get_peft_model_state_dict(adapted, save_embedding_layers=False):
+            if key not in known:
+                raise ValueError(f"it has no '{key}'")
+    except (RuntimeError, ValueError, TypeError, KeyError, SafetensorError) as cause:
         made = f" It was made for '{base}'." if base else ""
         raise ConfigError(
             f"-m {name}: the adapter in '{adapter}' does not fit this model "
@@ -198,8 +201,12 @@ def _with_adapter(
 def _refuse_other_shapes(
     model: Any,  # noqa: ANN401
     adapter: Path,
-) -> None:
-    """LoRA's A reads what its module reads and its B writes what it writes, or it is another's."""
+) -> set[str]:
+    """LoRA's A reads what its module reads and its B writes what it writes, or it is another's.
+
+    Returns:
+        The names of the adapter's weights.
+    """
     from safetensors import safe_open
 
     modules = dict(model.named_modules())
@@ -215,3 +222,4 @@ def _refuse_other_shapes(
                 part == "B.weight" and shape[0] != written
             ):
                 raise ValueError(f"'{path}' is {written} x {read}, its LoRA {part[0]} is {shape}")
+        return set(weights.keys())
