@@ -1,0 +1,85 @@
+"""The checkpoints of a training run: which are whole, and what of ours they keep.
+
+Transformers writes a checkpoint file by file. Ours is the last, so that a folder in which it stands
+is whole, and one that a killed process left behind is told apart.
+"""
+
+import json
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from seal.errors import ConfigError
+from seal.records import write_json
+from seal.train.advantage import DynamicRho
+
+KEPT = 2
+"""Checkpoints that stay: while one is being written, the one before it is needed."""
+_FILE = "seal.json"
+_NAME = re.compile(r"checkpoint-(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A whole checkpoint."""
+
+    folder: Path
+    updates: int
+    """Optimizer steps that came before it."""
+    rho: DynamicRho
+
+
+def seal_checkpoint(folder: Path, rho: DynamicRho, settings: dict[str, Any]) -> None:
+    """Mark a checkpoint as whole, and keep what Transformers does not know of.
+
+    Args:
+        folder: The checkpoint, all else of it being written.
+        rho: The weights of the labels in force.
+        settings: What decides the training; a run with others must not go on from here.
+    """
+    write_json(folder / _FILE, {"rho": rho.model_dump(), "settings": settings})
+
+
+def newest_checkpoint(folder: Path, settings: dict[str, Any]) -> Checkpoint | None:
+    """The whole checkpoint with the most updates behind it; None if there is none.
+
+    Checkpoints that are not whole are removed, since others would be removed for their sake.
+
+    Raises:
+        ConfigError: The checkpoints are of other settings, or cannot be read.
+    """
+    found: list[Checkpoint] = []
+    for path in sorted(folder.glob("checkpoint-*")):
+        name = _NAME.fullmatch(path.name)
+        if name is None:
+            continue
+        if not (path / _FILE).is_file():
+            shutil.rmtree(path)
+            continue
+        found.append(Checkpoint(path, int(name[1]), _read(path / _FILE, settings)))
+    return max(found, key=lambda checkpoint: checkpoint.updates, default=None)
+
+
+def _read(path: Path, settings: dict[str, Any]) -> DynamicRho:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        rho, kept = DynamicRho.model_validate(content["rho"]), dict(content["settings"])
+    except (ValueError, KeyError, TypeError, ValidationError) as cause:
+        raise ConfigError(
+            f"{path}: this is not what a checkpoint of ours keeps ({cause}).\n"
+            "Start the run over with --fresh."
+        ) from cause
+    wanted = json.loads(json.dumps(settings))
+    differs = sorted(key for key in kept.keys() | wanted.keys() if kept.get(key) != wanted.get(key))
+    if differs:
+        key = differs[0]
+        raise ConfigError(
+            f"{path.parent}: made with other settings "
+            f"({key}: {kept.get(key)!r} there, {wanted.get(key)!r} now).\n"
+            "Choose another folder with --out, or start this one over with --fresh."
+        )
+    return rho
