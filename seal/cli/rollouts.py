@@ -25,7 +25,7 @@ def show_run(path: Path, *, task: str | None, as_json: bool) -> None:
     settings = folder.settings()
     rollouts = folder.rollouts()
     if task is None:
-        _print_rollouts(rollouts, path, as_json=as_json, by_candidate="split" not in settings)
+        _print_rollouts(rollouts, path, as_json=as_json, command=settings["command"])
         return
     chosen = [rollout for rollout in rollouts if task in (rollout.task, rollout.id)]
     if not chosen:
@@ -34,45 +34,51 @@ def show_run(path: Path, *, task: str | None, as_json: bool) -> None:
             f"{path}: no rollout of task '{task}'.\n"
             f"List them with: seal show {path}{did_you_mean(task, known)}"
         )
-    found = diagnose_rollouts(environment_of(folder), folder, chosen)
-    labels = {(d.candidate, d.rollout): d for d in found}
+    template = environment_of(folder)
     for rollout in chosen:
-        diagnosed = labels.get((rollout.candidate, rollout.id))
+        # One by one: versions of a policy have rollouts of the same id.
+        diagnosed = next(iter(diagnose_rollouts(template, folder, [rollout])), None)
         if as_json:
             shown = diagnosed.model_dump(mode="json") if diagnosed else None
             print_json_line({**rollout.model_dump(mode="json"), "diagnosed": shown})
             continue
-        for line in rollout_lines(rollout, diagnosed):
+        for line in rollout_lines(rollout, diagnosed, version=settings["command"] == "train"):
             print_line(line)
 
 
-def _print_rollouts(
-    rollouts: "list[Rollout]", path: Path, *, as_json: bool, by_candidate: bool
-) -> None:
+def _print_rollouts(rollouts: "list[Rollout]", path: Path, *, as_json: bool, command: str) -> None:
     """Every rollout in a line; of a run with many candidates, every candidate."""
     if as_json:
         for rollout in rollouts:
-            print_json_line({**rollout_line(rollout), "candidate": rollout.candidate})
+            shown = {"candidate": rollout.candidate, "policy_version": rollout.policy_version}
+            print_json_line({**rollout_line(rollout), **shown})
         return
-    if by_candidate:
-        made: dict[str, list[float]] = {}
-        for rollout in rollouts:
-            made.setdefault(rollout.candidate, []).append(rollout.reward or 0.0)
-        rows = [[name, len(each), f"{sum(each) / len(each):.3f}"] for name, each in made.items()]
-        columns = ["candidate", "rollouts", "mean reward"]
-        print_table(columns, rows, right=columns[1:])
-    else:
+    if command == "run":
         rows = [
             [r.id, r.group, "unscored" if r.reward is None else f"{r.reward:g}"] for r in rollouts
         ]
         print_table(["rollout", "group", "reward"], rows, right=["reward"])
+    else:
+        # A policy in training has many versions, and each has rollouts of its own.
+        kinds = ["policy version", "candidate"] if command == "train" else ["candidate"]
+        made: dict[tuple[str, ...], list[float]] = {}
+        for rollout in rollouts:
+            key = (rollout.policy_version, rollout.candidate)[-len(kinds) :]
+            made.setdefault(key, []).append(rollout.reward or 0.0)
+        table = [[*key, len(each), f"{sum(each) / len(each):.3f}"] for key, each in made.items()]
+        columns = ["rollouts", "mean reward"]
+        print_table([*kinds, *columns], table, right=columns)
     print_line(f"Show a task's rollouts with: seal show {path} --task TASK")
 
 
-def rollout_lines(rollout: "Rollout", diagnosed: "DiagnosedRollout | None") -> Iterator[str]:
+def rollout_lines(
+    rollout: "Rollout", diagnosed: "DiagnosedRollout | None", *, version: bool = False
+) -> Iterator[str]:
     """A rollout turn by turn, each label beside the turn it belongs to."""
     reward = "unscored" if rollout.reward is None else f"reward {rollout.reward:g}"
-    yield f"{rollout.id}  {label(rollout.policy)}  candidate {rollout.candidate}  {reward}"
+    policy = label(rollout.policy)
+    policy += f" version {rollout.policy_version}" if version else ""
+    yield f"{rollout.id}  {policy}  candidate {rollout.candidate}  {reward}"
     if rollout.failure:
         yield f"  broke: {rollout.failure}"
     for index, turn in enumerate(rollout.turns):

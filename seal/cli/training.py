@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from seal.config import LoopConfig
     from seal.envs.template import EnvironmentTemplate
-    from seal.evolve.lineage import Generation
+    from seal.evolve.lineage import Generation, Patch
     from seal.loop.outcome import Checkpoint, StepFigures, Training
     from seal.rollout.scores import PairedSummary, ScoreSummary
 
@@ -147,11 +147,8 @@ class TrainingAnnouncer(Announcer):
             return
         for patch in generation.patches:
             self.say(f"  {patch.verdict}: {patch.slot}")
-        accepted = sum(patch.verdict == "accepted" for patch in generation.patches)
-        self.say(
-            f"  {accepted} of {len(generation.patches)} patches accepted, {generation.rollouts} "
-            f"rollouts{f'; {generation.reason}' if generation.reason else ''}"
-        )
+        ended = f"; {generation.reason}" if generation.reason else ""
+        self.say(f"  {_evolved_text(generation)}{ended}")
 
     def step(self, figures: "StepFigures") -> None:
         """The rollouts of a GRPO step are made and weighed."""
@@ -191,7 +188,7 @@ def _print_training(found: "Training", folder: Path, page: Path, *, as_json: boo
     print_table(["stage", "what came of it", "seconds"], _stage_rows(found), right=["seconds"])
     print_line()
     rows = [
-        [generation.index, patch.slot, patch.verdict, patch.support or patch.reason]
+        [generation.index, patch.slot, patch.verdict, _behind(patch)]
         for generation in found.generations
         for patch in generation.patches
     ]
@@ -212,6 +209,11 @@ def _print_training(found: "Training", folder: Path, page: Path, *, as_json: boo
         print_line(f"{len(found.changed)} slots changed; see them with: seal diff {folder}")
     print_line(f"report: {page}")
     print_line(f"run folder: {folder}")
+
+
+def _behind(patch: "Patch") -> str:
+    """What a patch's verdict rests on."""
+    return patch.support or patch.reason.removeprefix(f"{patch.verdict}: ")
 
 
 def _print_scores(found: "Training") -> None:
@@ -277,10 +279,14 @@ def _stage_name(name: str, number: int | None) -> str:
 def _evolved_text(generation: "Generation | None") -> str:
     if generation is None:
         return "no search"
-    accepted = sum(patch.verdict == "accepted" for patch in generation.patches)
-    text = f"{accepted} of {len(generation.patches)} patches accepted"
-    retired = sum(patch.verdict == "retired" for patch in generation.patches)
-    text += f", {retired} texts retired" if retired else ""
+    verdicts = [patch.verdict for patch in generation.patches]
+    retired = verdicts.count("retired")
+    proposed = len(verdicts) - retired
+    text = f"{verdicts.count('accepted')} of {proposed} patches accepted"
+    for gate in generation.gates:
+        if gate.test == "standing":
+            said = "retired" if retired else "stand"
+            text = f"{len(gate.slots)} earlier texts tested again: {said}; {text}"
     return f"{text}, {generation.rollouts} rollouts"
 
 

@@ -51,8 +51,8 @@ def diagnose(
 ) -> RunDiagnosis:
     """Diagnose every rollout of a run folder, and write `diagnoses.jsonl` and `profile.json`.
 
-    Of an evolve run, the rollouts of train tasks: a profile is never of the others, and the one
-    that its search has built stays.
+    Of a run in which words evolved, the rollouts of train tasks: a profile is never of the others,
+    and the one that the search has built stays.
 
     Raises:
         ConfigError: There is no run here, or its environment has changed since.
@@ -60,7 +60,7 @@ def diagnose(
     folder = RunFolder(Path(run))
     template = environment_of(folder)
     rollouts = folder.rollouts()
-    evolved = folder.settings().get("command") == "evolve"
+    evolved = folder.settings().get("command") in ("evolve", "train")
     if evolved:
         train = {task.id for task in template.tasks("train")}
         rollouts = [rollout for rollout in rollouts if rollout.task in train]

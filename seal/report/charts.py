@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 _STEPS = (0.1, 0.25, 0.5, 1.0)
 
@@ -50,6 +51,64 @@ def difference_axis(values: Iterable[float]) -> Axis:
     low = _reach(max([0.0, *(-value for value in found)]))
     high = _reach(max([0.0, *found]))
     return Axis(-low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place in a curve's field, from the upper left corner, and what stands there."""
+
+    x: float
+    y: float
+    value: float
+    top: float
+    """Upper end of its interval; its own place where it has none."""
+    bottom: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A piece of a curve between two points."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Values in [0, 1] over a count, as points and the lines between them."""
+
+    points: tuple[Point, ...]
+    lines: tuple[Line, ...]
+
+
+def curve(values: Iterable[tuple[float, tuple[float, float, float], str]], most: float) -> Curve:
+    """A curve in a field that goes from 0 to `most` and from 0 to 1.
+
+    Args:
+        values: Of each point its place, its interval (low, value, high), and its label.
+        most: The place at the right end.
+    """
+    wide = Axis(0.0, max(most, 1.0))
+    points = tuple(
+        Point(
+            x=wide.at(place),
+            y=_height(value),
+            value=value,
+            top=_height(high),
+            bottom=_height(low),
+            label=label,
+        )
+        for place, (low, value, high), label in values
+    )
+    lines = tuple(Line(a.x, a.y, b.x, b.y) for a, b in pairwise(points))
+    return Curve(points, lines)
+
+
+def _height(value: float) -> float:
+    return round(100 - SCORES.at(value), 2)
 
 
 def _reach(value: float) -> float:

@@ -35,8 +35,9 @@ def _run(path: Path) -> RunFolder:
     folder = RunFolder(path)
     command = folder.settings().get("command")
     if command != "run":
+        own = "report" if command == "train" else "log"
         raise ConfigError(
             f"{path}: made by `seal {command}`, not by `seal run`.\n"
-            "An evolve run holds its own comparison: seal log " + str(path)
+            f"It holds its own comparison: seal {own} {path}"
         )
     return folder

@@ -17,6 +17,8 @@ from seal.report.wording import policy_note
 from seal.rollout.scores import UNSCORED_SHARE, PairedSummary, ScoreSummary
 from seal.types import Candidate, Kind
 
+Outcome = Literal["higher", "lower", "no clear difference", "undecided"]
+
 
 @dataclass(frozen=True, slots=True)
 class GateLine:
@@ -47,6 +49,7 @@ class GenerationPart:
     generation: Generation
     patches: tuple[PatchPart, ...]
     accepted: int
+    standing: tuple[GateLine, ...]
     adoptions: tuple[GateLine, ...]
     removals: tuple[GateLine, ...]
 
@@ -65,7 +68,7 @@ class Headline:
     """Original against evolved words on the test split."""
 
     test: PairedSummary
-    outcome: Literal["higher", "lower", "no clear difference", "undecided", "unchanged"]
+    outcome: Outcome | Literal["unchanged"]
     mark: Mark
     original: Part
     evolved: Part
@@ -124,8 +127,7 @@ def evolve_story(folder: RunFolder) -> EvolveStory:
     original = folder.candidate(settings["candidate"])
     last = generations[-1].candidate if generations else settings["candidate"]
     words = folder.candidate(last)
-    gates = [gate for generation in generations for gate in generation.gates]
-    axis = _axis(gates, evolution)
+    axis = tests_axis(generations, [evolution.test] if evolution else [])
     profile = read_profile(folder)
     rows = profile_rows(profile, {}) if profile else ()
     return EvolveStory(
@@ -136,9 +138,9 @@ def evolve_story(folder: RunFolder) -> EvolveStory:
         spent=sum(generation.rollouts for generation in generations),
         budget=settings["config"]["budget"],
         candidate=last,
-        generations=tuple(_generation(one, axis) for one in generations),
+        generations=tuple(generation_part(one, axis) for one in generations),
         axis=axis,
-        final=_final(original, words, generations),
+        final=final_slots(original, words, generations),
         seeds=tuple((slot, original.texts[slot]) for slot in dropped_seeds(original, words)),
         profile=profile,
         rows=rows,
@@ -152,10 +154,11 @@ def _generations(folder: RunFolder, evolution: Evolution | None) -> Sequence[Gen
     return list(folder.lines("generations", Generation).read())
 
 
-def _axis(gates: Iterable[GateResult], evolution: Evolution | None) -> Axis:
-    ends = [end for gate in gates if gate.pairs for end in (gate.low, gate.high)]
-    if evolution is not None:
-        ends += [evolution.test.low, evolution.test.high]
+def tests_axis(generations: Iterable[Generation], results: Iterable[PairedSummary]) -> Axis:
+    """An axis that holds the differences of all gate tests and of all results."""
+    gates = [gate for generation in generations for gate in generation.gates if gate.pairs]
+    ends = [end for gate in gates for end in (gate.low, gate.high)]
+    ends += [end for result in results for end in (result.low, result.high)]
     return difference_axis(ends)
 
 
@@ -164,7 +167,7 @@ def _headline(evolution: Evolution, axis: Axis) -> Headline:
     same = evolution.original == evolution.candidate
     return Headline(
         test=test,
-        outcome="unchanged" if same else _outcome(test),
+        outcome="unchanged" if same else outcome_of(test),
         mark=axis.mark(test.low, test.effect, test.high),
         original=scored_part("original words", before),
         evolved=scored_part("evolved words", after),
@@ -173,9 +176,8 @@ def _headline(evolution: Evolution, axis: Axis) -> Headline:
     )
 
 
-def _outcome(
-    test: PairedSummary,
-) -> Literal["higher", "lower", "no clear difference", "undecided"]:
+def outcome_of(test: PairedSummary) -> Outcome:
+    """What a paired difference says."""
     total = test.pairs + test.unscored
     if not test.pairs or test.unscored > UNSCORED_SHARE * total:
         return "undecided"
@@ -189,7 +191,8 @@ def _groups(before: ScoreSummary, after: ScoreSummary) -> tuple[GroupPair, ...]:
     return tuple(GroupPair(n, before.groups.get(n), after.groups.get(n)) for n in names)
 
 
-def _generation(generation: Generation, axis: Axis) -> GenerationPart:
+def generation_part(generation: Generation, axis: Axis) -> GenerationPart:
+    """A generation, its tests by what they were for, on the page's axis of differences."""
     lines = [_line(gate, axis) for gate in generation.gates]
     removals = {line.gate.slots[0]: line for line in lines if line.gate.test == "removal"}
     return GenerationPart(
@@ -199,7 +202,8 @@ def _generation(generation: Generation, axis: Axis) -> GenerationPart:
             for patch in generation.patches
         ),
         accepted=sum(patch.verdict == "accepted" for patch in generation.patches),
-        adoptions=tuple(line for line in lines if line.gate.test != "removal"),
+        standing=tuple(line for line in lines if line.gate.test == "standing"),
+        adoptions=tuple(line for line in lines if line.gate.test in ("bundle", "half")),
         removals=tuple(removals.values()),
     )
 
@@ -209,9 +213,10 @@ def _line(gate: GateResult, axis: Axis) -> GateLine:
     return GateLine(gate, mark, gate.wins, gate.losses)
 
 
-def _final(
+def final_slots(
     original: Candidate, words: Candidate, generations: Sequence[Generation]
 ) -> tuple[FinalSlot, ...]:
+    """The slots that say something else in the end, with the patches that made them."""
     made: dict[str, tuple[int, Patch]] = {}
     for generation in generations:
         for patch in generation.patches:

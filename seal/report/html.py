@@ -16,12 +16,18 @@ from seal.report import wording
 from seal.report.evolve_story import EvolveStory, evolve_story
 from seal.report.run_story import RunStory, run_story
 from seal.report.text import legible
+from seal.report.train_story import TrainStory, train_story
 
 _TEMPLATES = Path(__file__).resolve().parent
+_PAGES: dict[type, str] = {
+    RunStory: "run.html.jinja",
+    EvolveStory: "evolve.html.jinja",
+    TrainStory: "train.html.jinja",
+}
 
 
 def write_report(run: Path, out: Path | None = None) -> Path:
-    """Write the report of a `seal run` or `seal evolve` folder, `report.html` in it by default.
+    """Write the report of a run folder, `report.html` in it by default.
 
     The page is the same whenever it is made: it holds no date and no path of this machine.
 
@@ -35,20 +41,25 @@ def write_report(run: Path, out: Path | None = None) -> Path:
     return path
 
 
-def story_of(folder: RunFolder) -> RunStory | EvolveStory:
+Story = RunStory | EvolveStory | TrainStory
+
+
+def story_of(folder: RunFolder) -> Story:
     """What a run folder has to tell."""
     command = folder.settings().get("command")
     if command == "run":
         return run_story(folder)
     if command == "evolve":
         return evolve_story(folder)
+    if command == "train":
+        return train_story(folder)
     raise ConfigError(
         f"{folder.path}: made by `seal {command}`, which has no report.\n"
-        "Reports are made of folders that `seal run` or `seal evolve` wrote."
+        "Reports are made of folders that `seal run`, `seal evolve` or `seal train` wrote."
     )
 
 
-def render(story: RunStory | EvolveStory) -> str:
+def render(story: Story) -> str:
     """The page."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -69,8 +80,7 @@ def render(story: RunStory | EvolveStory) -> str:
         "name_parts": wording.name_parts,
         "meaning": wording.MEANING.__getitem__,
     }
-    name = "run" if isinstance(story, RunStory) else "evolve"
-    return environment.get_template(f"{name}.html.jinja").render(story=story)
+    return environment.get_template(_PAGES[type(story)]).render(story=story)
 
 
 def _legible(value: object) -> object:

@@ -106,7 +106,9 @@ class Trainer:
             for step in range(number * config.steps, (number + 1) * config.steps):
                 collected = list(self._collected(arena, generations.tasks(), name, step))
                 self._die(f"step {step}")
-                generations.seen(step, collected, {"mean_score": 0.1 * step, "sampled_tokens": 7.0})
+                generations.seen(
+                    step, collected, {"mean_score": min(1.0, 0.1 * step), "sampled_tokens": 7.0}
+                )
 
     def _collected(
         self, arena: Arena, tasks: tuple[Task, ...], name: str, step: int

@@ -17,7 +17,7 @@ from seal.rollout.scores import PairedSummary, ScoreSummary
 from seal.types import Candidate, Kind, ToolCall, Usage
 from tests.factories import TOOLS, WORLD, edited, write_environment
 
-VOID = {"meta", "br", "wbr", "rect", "line", "circle"}
+VOID = {"meta", "br", "wbr"}
 INLINE = {"a", "b", "code", "del", "em", "ins", "span", "strong", "wbr"}
 EVIL = "<script>document.title='owned'</script><img src=x onerror=alert(1)>\u202e&"
 

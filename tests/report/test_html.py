@@ -289,7 +289,7 @@ def test_a_folder_that_is_no_run_exits_2(tmp_path, command):
     ("name", "old", "new", "said"),
     [
         ("run.toml", "seal = 1", "seal = 9", "schema version 9"),
-        ("run.toml", '"evolve"', '"train"', "made by `seal train`, which has no report"),
+        ("run.toml", '"evolve"', '"check"', "made by `seal check`, which has no report"),
         ("profile.json", '"seal": 1', '"seal": 9', "schema version 9"),
         ("profile.json", '"rows"', '"lines"', "no profile can be read here"),
         ("result.json", '"budget"', '"purse"', "no result of `seal evolve` can be read here"),
