@@ -110,6 +110,7 @@ class LocalPolicy:
         for seat in self._seats.values():
             self._sampler.close(seat.row)
         self._seats, self._waiting = {}, []
+        self._sampler.forget()
         self.version = version
 
     def _seat(self, waiting: Sequence[PolicyInput]) -> None:

@@ -1,20 +1,26 @@
 """Sampling many dialogues at once: token in, token out, each at its own pace.
 
-Every dialogue has a row of one key-value store that is kept across steps and turns, so that a token
-is computed once however many turns follow. Sampled ids are never turned into text and back: what
-was sampled is what is remembered and what a trainer learns from.
+Keys and values are kept across steps and turns, and those of a prompt across dialogues, so that a
+token is computed once however many turns and dialogues follow. Sampled ids are never turned into
+text and back: what was sampled is what is remembered and what a trainer learns from.
 """
 
 import random
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
+
+from seal.models.store import Chunk, Plan, Prompt, Step, Store, our_attention, unlike_ours
 
 if TYPE_CHECKING:
     import torch
 
-GROWTH = 256
-"""Tokens by which the store grows when a row is full."""
+CHUNK = 512
+"""Tokens that a row hears at most in a step."""
+PROMPTS = 6
+"""Distinct prompts that are kept, the latest used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +44,16 @@ class Tokens:
     """All that was heard and sampled after it, in order."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Row:
     """One dialogue's place in the store."""
 
     index: int
+    prompt: Prompt
     ids: list[int] = field(default_factory=list)
-    """Every token so far, given and sampled."""
+    """Every token so far, given and sampled, the prompt's first."""
     cached: int = 0
-    """How many of them the store has keys and values of."""
+    """How many of them there are keys and values of."""
     sampled: list[int] = field(default_factory=list)
     """The tokens of the reply at work."""
     log_probs: list[float] = field(default_factory=list)
@@ -62,17 +69,24 @@ class Sampler:
     """Draws replies for many rows of one model.
 
     Args:
-        model: A causal language model of transformers, with full attention.
+        model: A causal language model of transformers whose layers all have full attention, plain
+            or with PEFT's layers in it. Dropout is the caller's to switch off (`model.eval()`).
         rows: How many dialogues it holds at once.
         end: The id that ends a reply.
+
+    Raises:
+        ConfigError: The model computes attention in a way of its own.
     """
 
     def __init__(self, model: Any, rows: int, end: int) -> None:  # noqa: ANN401
-        self._model = model
+        self._model = model.get_base_model() if hasattr(model, "get_base_model") else model
+        if not self._model._supports_attention_backend:
+            raise unlike_ours(self._model)
         self._end = end
-        self._store = _Store(model, rows)
-        self._free = [Row(index) for index in reversed(range(rows))]
+        self._store = Store(rows)
+        self._free = list(range(rows))
         self._live: list[Row] = []
+        self._prompts: dict[tuple[int, ...], Prompt] = {}
 
     @property
     def free(self) -> int:
@@ -80,25 +94,21 @@ class Sampler:
         return len(self._free)
 
     def open(self, ids: Sequence[int], count: int = 1) -> list[Row]:
-        """Rows that begin with the same tokens, computed once for all of them."""
-        import torch
-
-        rows = [self._free.pop() for _ in range(count)]
-        first, *others = rows
-        for row in rows:
-            row.ids, row.cached = list(ids), 0
-        if others and len(ids) > 1:
-            with torch.no_grad():
-                self._forward([first], [first.ids[:-1]])
-            self._store.copy(first.index, [row.index for row in others], first.cached)
-            for row in others:
-                row.cached = first.cached
-        return rows
+        """Rows that begin with the same tokens, which are computed once and kept for later rows."""
+        prompt = self._prompt(tuple(ids))
+        indices = [self._free.pop(0) for _ in range(count)]
+        return [Row(index, prompt, list(ids), len(ids)) for index in indices]
 
     def close(self, row: Row) -> None:
         """Give a row's place back, whatever it was at."""
-        self._live = [live for live in self._live if live is not row]
-        self._free.append(Row(row.index))
+        if row in self._live:
+            self._live.remove(row)
+        # The lowest place comes first: rows that lie next to each other are the fastest.
+        insort(self._free, row.index)
+
+    def forget(self) -> None:
+        """Drop the prompts, once the model has other weights. No row may be open."""
+        self._prompts = {}
 
     def submit(
         self,
@@ -126,139 +136,102 @@ class Sampler:
         self._live.append(row)
 
     def step(self) -> list[Row]:
-        """Draw one token for every live row; the rows whose reply is over, end token included.
+        """Let every live row hear what it has to, and draw a token for those that have heard all.
 
-        Rows that have many tokens to hear are computed apart from those that have one.
+        Returns:
+            The rows whose reply is over, end token included.
         """
+        rows = sorted(self._live, key=lambda row: (len(row.ids) - row.cached > 1, row.index))
+        chunks = [row.ids[row.cached : row.cached + CHUNK] for row in rows]
+        starts = [row.cached for row in rows]
+        for row, chunk in zip(rows, chunks, strict=True):
+            row.cached += len(chunk)
+        logits = self._forward(rows, chunks, starts)
+        if ready := [row for row in rows if row.cached == len(row.ids)]:
+            self._draw(ready, logits)
+        ended = [
+            row
+            for row in self._live
+            if row.sampled and (row.ids[-1] == self._end or len(row.sampled) >= row.most)
+        ]
+        self._live = [row for row in self._live if row not in ended]
+        return ended
+
+    def _forward(
+        self, rows: Sequence[Row], chunks: Sequence[Sequence[int]], starts: Sequence[int]
+    ) -> "torch.Tensor":
+        """Compute a chunk of tokens for each row; logits for those that have then heard all."""
+        plan = Step(
+            self._store,
+            [
+                Chunk(row.index, row.prompt, start - row.prompt.tokens, len(chunk))
+                for row, chunk, start in zip(rows, chunks, starts, strict=True)
+            ],
+            self._model.device,
+        )
+        lasts = [end - 1 for end in accumulate(len(chunk) for chunk in chunks)]
+        return self._call(
+            plan,
+            [token for chunk in chunks for token in chunk],
+            [
+                at
+                for row, start in zip(rows, starts, strict=True)
+                for at in range(start, row.cached)
+            ],
+            [last for row, last in zip(rows, lasts, strict=True) if row.cached == len(row.ids)],
+        )
+
+    def _prompt(self, ids: tuple[int, ...]) -> Prompt:
+        prompt = self._prompts.pop(ids, None)
+        if prompt is None:
+            prompt = Prompt(len(ids))
+            self._call(prompt, ids, range(len(ids)), [len(ids) - 1])
+        self._prompts[ids] = prompt
+        while len(self._prompts) > PROMPTS:
+            del self._prompts[next(iter(self._prompts))]
+        return prompt
+
+    def _call(
+        self, plan: Plan, ids: Sequence[int], positions: Sequence[int], wanted: Sequence[int]
+    ) -> "torch.Tensor":
+        """The logits after some of the tokens of one sequence."""
         import torch
 
-        with torch.no_grad():
-            hearing = [row for row in self._live if len(row.ids) - row.cached > 1]
-            speaking = [row for row in self._live if len(row.ids) - row.cached == 1]
-            for rows in (hearing, speaking):
-                if rows:
-                    self._draw(rows, self._forward(rows, [row.ids[row.cached :] for row in rows]))
-        ended = [r for r in self._live if r.ids[-1] == self._end or len(r.sampled) >= r.most]
-        over = {row.index for row in ended}
-        self._live = [row for row in self._live if row.index not in over]
-        return ended
+        device = self._model.device
+        with torch.no_grad(), our_attention(self._model):
+            logits: torch.Tensor = self._model(
+                input_ids=torch.tensor([[*ids]], device=device),
+                position_ids=torch.tensor([[*positions]], device=device),
+                # A mask of four dimensions is taken as it is, and ours is not looked at.
+                attention_mask=torch.zeros((1, 1, 1, 1), device=device),
+                logits_to_keep=torch.tensor([*wanted], dtype=torch.long, device=device),
+                use_cache=False,
+                plan=plan,
+            ).logits[0]
+        return logits
 
     def _draw(self, rows: Sequence[Row], logits: "torch.Tensor") -> None:
         import torch
 
-        heat = torch.tensor([row.temperature for row in rows])[:, None]
+        device = logits.device
+        heat = torch.tensor([[row.temperature] for row in rows], device=device)
         # A row without temperature takes the likeliest token; its scores are the model's own.
-        scores = (logits.float() / torch.where(heat > 0, heat, 1.0)).log_softmax(-1)
-        tokens = scores.argmax(-1, keepdim=True)
+        likely = (logits.float() / torch.where(heat > 0, heat, 1.0)).softmax(-1)
+        tokens = torch.zeros_like(heat, dtype=torch.long)
         if any(row.temperature > 0 for row in rows):
-            chances = torch.tensor([[_chance(row)] for row in rows])
+            chances = torch.tensor([[_chance(row)] for row in rows], device=device)
             # The first token up to which the probabilities add up to more than the chance.
-            totals = scores.exp().cumsum(-1)
-            drawn = torch.searchsorted(totals, chances * totals[:, -1:], right=True)
-            tokens = torch.where(heat > 0, drawn, tokens)
-        picked = scores.gather(-1, tokens)
-        for row, token, score in zip(rows, tokens.tolist(), picked.tolist(), strict=True):
+            totals = likely.cumsum(-1)
+            tokens = torch.searchsorted(totals, chances * totals[:, -1:], right=True)
+        if any(row.temperature == 0 for row in rows):
+            tokens = torch.where(heat > 0, tokens, likely.argmax(-1, keepdim=True))
+        scores = likely.gather(-1, tokens).log()
+        for row, token, score in zip(rows, tokens.tolist(), scores.tolist(), strict=True):
             row.ids += token
             row.sampled += token
             row.log_probs += score
-
-    def _forward(self, rows: Sequence[Row], chunks: Sequence[Sequence[int]]) -> "torch.Tensor":
-        """Compute a chunk of tokens for each row; the logits after the last of each.
-
-        Chunks of unequal length are padded at their end. What a pad writes lies behind its row's
-        last token, where it is masked now and overwritten by what comes next.
-        """
-        import torch
-
-        store = self._store
-        longest = max(len(chunk) for chunk in chunks)
-        starts = torch.tensor([row.cached for row in rows])
-        lengths = torch.tensor([len(chunk) for chunk in chunks])
-        ids = torch.tensor([[*chunk, *[0] * (longest - len(chunk))] for chunk in chunks])
-        positions = starts[:, None] + torch.arange(longest)[None]
-        store.aim([row.index for row in rows], positions)
-        visible = torch.arange(store.length)[None, None] <= positions[:, :, None]
-        mask = torch.zeros(visible.shape, dtype=self._model.dtype)
-        mask.masked_fill_(~visible, torch.finfo(self._model.dtype).min)
-        hidden = self._model.model(
-            input_ids=ids,
-            attention_mask=mask[:, None],
-            position_ids=positions,
-            cache=store,
-            use_cache=True,
-        ).last_hidden_state
-        for row, chunk in zip(rows, chunks, strict=True):
-            row.cached += len(chunk)
-        logits: torch.Tensor = self._model.lm_head(hidden[torch.arange(len(rows)), lengths - 1])
-        return logits
 
 
 def _chance(row: Row) -> float:
     """A number in [0, 1) of as many digits as single precision has; more could round to 1."""
     return row.chance.getrandbits(24) / 2**24 if row.temperature > 0 else 0.0
-
-
-class _Store:
-    """Keys and values of all rows; the cache that a transformers model writes to and reads from."""
-
-    def __init__(self, model: Any, rows: int) -> None:  # noqa: ANN401 - a transformers model
-        config = model.config
-        size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        self._shape = [rows, config.num_key_value_heads, 0, size]
-        self._dtype = model.dtype
-        self._layers: int = config.num_hidden_layers
-        self._keys: list[torch.Tensor] = []
-        self._values: list[torch.Tensor] = []
-        self._rows: Any = None
-        self._all = False
-        self._positions: Any = None
-        self.length = 0
-
-    def aim(self, rows: Sequence[int], positions: "torch.Tensor") -> None:
-        """Say which rows the next chunk is of, and where in them it stands."""
-        import torch
-
-        self.length = int(positions.max()) + 1
-        self._reserve(self.length)
-        self._all = list(rows) == list(range(self._shape[0]))
-        self._rows = torch.tensor(rows)
-        self._positions = positions
-
-    def _reserve(self, tokens: int) -> None:
-        import torch
-
-        had = self._shape[2]
-        if tokens <= had:
-            return
-        self._shape[2] = (tokens // GROWTH + 1) * GROWTH
-        for store in (self._keys, self._values):
-            grown = [torch.zeros(self._shape, dtype=self._dtype) for _ in range(self._layers)]
-            for old, new in zip(store, grown, strict=False):
-                new[:, :, :had] = old
-            store[:] = grown
-
-    def copy(self, source: int, targets: Sequence[int], tokens: int) -> None:
-        """Give rows the first tokens of another."""
-        for layer in (*self._keys, *self._values):
-            layer[list(targets), :, :tokens] = layer[source, :, :tokens]
-
-    def update(
-        self,
-        keys: "torch.Tensor",
-        values: "torch.Tensor",
-        layer: int,
-        *_: object,
-        **__: object,
-    ) -> "tuple[torch.Tensor, torch.Tensor]":
-        """Write a chunk; all that its rows may look at."""
-        return self._one(self._keys[layer], keys), self._one(self._values[layer], values)
-
-    def _one(self, whole: "torch.Tensor", new: "torch.Tensor") -> "torch.Tensor":
-        # Row and position are indices around a slice, which puts the heads behind them.
-        whole[self._rows[:, None], :, self._positions] = new.transpose(1, 2).to(whole.dtype)
-        seen = whole[:, :, : self.length]
-        return seen if self._all else seen[self._rows]
-
-    def get_seq_length(self, *_: object) -> int:
-        """Transformers asks; positions are always given, so nothing depends on it."""
-        return 0
