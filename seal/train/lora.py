@@ -1,7 +1,7 @@
 """The warm start of a pretrained model: a LoRA adapter, learned on lessons."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,13 @@ from seal.train.resume import ResumePoint
 from seal.train.warmstart import Encoded, WarmStartSettings, backward, encode
 
 RANK, ALPHA = 16, 32
-PRETRAINED = WarmStartSettings(drill_steps=0, lesson_steps=65, tokens=2000, tasks=3, rate=1e-3)
-"""How a model learns that knows language already: no drills, and few dialogues."""
+PRETRAINED = WarmStartSettings(drill_steps=20, lesson_steps=50, tokens=1500, tasks=3, rate=1e-3)
+"""How a model learns that knows language already: in a fraction of the steps."""
 _WARM_UP = 5
+_QUESTIONS = 8
+"""Of one drill."""
+_PLANS = 0.3
+"""Share of the drills that ask what is to be called before what."""
 _LEAST = 0.1
 """The rate at the end, as a share of the full one."""
 
@@ -38,9 +42,9 @@ def train_lora(
     report: Callable[[int, float], None] = lambda _step, _loss: None,
     resume: ResumePoint | None = None,
 ) -> None:
-    """Train a PeftModel's adapter on lessons; all other weights stay as they are.
+    """Train a PeftModel's adapter on drills and lessons; all other weights stay as they are.
 
-    Every step's lessons are drawn from the seed and the step alone, so that a training that goes
+    What a step teaches is drawn from the seed and the step alone, so that a training that goes
     on draws what it would have drawn.
     """
     import torch
@@ -49,9 +53,10 @@ def train_lora(
     weights = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.0)
     model.train()
-    for step in range(resume.load(model, [optimizer]), settings.lesson_steps):
-        optimizer.param_groups[0]["lr"] = settings.rate * _schedule(step, settings.lesson_steps)
-        rows = list(_lessons(tokenizer, corpus, settings, step))
+    total = settings.drill_steps + settings.lesson_steps
+    for step in range(resume.load(model, [optimizer]), total):
+        optimizer.param_groups[0]["lr"] = settings.rate * _schedule(step, total)
+        rows = _rows(tokenizer, corpus, settings, step)
         loss = backward(model.get_base_model(), rows)
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
@@ -91,21 +96,30 @@ def warm_start_adapter(
     adapted.save_pretrained(folder, save_embedding_layers=False)
 
 
-def _lessons(
+def _rows(
     tokenizer: Any,  # noqa: ANN401
     corpus: Corpus,
     settings: WarmStartSettings,
     step: int,
-) -> Iterator[Encoded]:
-    """Lessons of one step: short prompts first, all tools in the end."""
-    rng = random.Random(f"lessons {settings.seed}/{step}")
-    tokens = 0
-    while tokens < settings.tokens:
-        short = rng.random() > 1.25 * step / settings.lesson_steps
-        tools = rng.randint(2, 4) if short else None
-        row = encode(tokenizer, corpus.lesson(rng, settings.tasks, tools))
-        tokens += len(row.ids)
-        yield row
+) -> list[Encoded]:
+    """What one step teaches: drills, then lessons with short prompts, in the end with all tools.
+
+    A drill has several times as many values to look up as a lesson of its length, and a short
+    prompt leaves more of the tokens to learn from.
+    """
+    rng = random.Random(f"warm start {settings.seed}/{step}")
+    lesson = step - settings.drill_steps
+    rows: list[Encoded] = []
+    wanted = settings.tokens if lesson >= 0 else settings.tokens // 2
+    while sum(len(row.ids) for row in rows) < wanted:
+        if lesson < 0:
+            drill = corpus.plan_drill if rng.random() < _PLANS else corpus.drill
+            pieces = drill(rng, _QUESTIONS)
+        else:
+            short = rng.random() > 1.25 * lesson / settings.lesson_steps
+            pieces = corpus.lesson(rng, settings.tasks, rng.randint(2, 4) if short else None)
+        rows.append(encode(tokenizer, pieces))
+    return rows
 
 
 def _schedule(step: int, total: int) -> float:

@@ -227,7 +227,7 @@ def _only_one(folder: Path, watch: Watch) -> Iterator[None]:
     except OSError as cause:
         raise StorageFailure(
             f"{folder.parent}: {cause.strerror or cause}.\n"
-            "SEAL keeps warm starts there; free some space, make the folder writable, or choose another "
+            "SEAL keeps warm starts there; free some space, make it writable, or choose another "
             "with $SEAL_CACHE.\nThe same command goes on where it stopped."
         ) from cause
 

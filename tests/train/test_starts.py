@@ -90,15 +90,14 @@ def test_a_pretrained_model_gets_an_adapter_in_a_folder(template, base):
     from seal.models.weights import open_local_policy
 
     watch = Watched()
-    config = SHORT.model_copy(update={"drill_steps": None})
-    made = warm_start(f"local:{base}", template, config, watch)
-    assert watch.steps == [1, 2]
+    made = warm_start(f"local:{base}", template, SHORT, watch)
+    assert watch.steps == [1, 2, 3]
     assert made.name == f"local:{base}+{made.folder}"
     assert open_local_policy(made.name).name == made.name
-    assert warm_start(f"local:{base}", template, config, watch).cached
-    assert watch.steps == [1, 2]
+    assert warm_start(f"local:{base}", template, SHORT, watch).cached
+    assert watch.steps == [1, 2, 3]
     # What comes with an adapter is warm-started already.
-    assert warm_start(made.name, template, config, watch).name == made.name
+    assert warm_start(made.name, template, SHORT, watch).name == made.name
 
 
 @pytest.mark.parametrize("model", ["tiny", "base"])
@@ -160,8 +159,7 @@ def test_lessons_are_of_many_seeds_and_none_that_is_tested_on():
 
 def test_what_a_configuration_leaves_open_is_as_suits_the_model():
     tiny, other = (settings_of(name, WarmStartConfig()) for name in ("tiny", "smollm2"))
-    assert tiny.drill_steps > 0
-    assert other.drill_steps == 0
+    assert other.drill_steps < tiny.drill_steps
     assert other.rate < tiny.rate
     assert settings_of("tiny", SHORT).tokens == 150
     assert settings_of("smollm2", SHORT.model_copy(update={"rate": 0.5})).rate == 0.5
