@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import random
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,7 +28,7 @@ from seal.train.collect import Collected
 from seal.train.packing import repack
 from seal.train.prefix import common_beginning, score
 from seal.train.spans import per_token, turn_tokens
-from seal.types import Task
+from seal.types import Task, content_hash
 
 WORTH_SHARING = 16
 """Tokens that rollouts must have in common for their beginning to be computed apart."""
@@ -83,6 +83,7 @@ class SealTrainer(GRPOTrainer):
         self.conductor: Conductor
         self.config = config
         self._rows: list[Collected] = []
+        self._frozen = ""
         arguments = grpo_arguments(config, model, seed=seed, folder=folder)
         lora = LoraConfig(
             r=config.lora_rank,
@@ -141,12 +142,11 @@ class SealTrainer(GRPOTrainer):
         )
 
     def version(self) -> str:
-        """A hash of the weights that are trained."""
-        digest = hashlib.sha256()
-        for weight in self.model.parameters():
-            if weight.requires_grad:
-                digest.update(weight.detach().float().cpu().numpy().tobytes())
-        return digest.hexdigest()[:12]
+        """A hash of all weights; what is frozen is looked at once."""
+        if not self._frozen:
+            self._frozen = _hash(w for w in self.model.parameters() if not w.requires_grad)
+        trained = _hash(w for w in self.model.parameters() if w.requires_grad)
+        return content_hash([self._frozen, trained])
 
     @contextlib.contextmanager
     def sampling(self) -> Iterator[None]:
@@ -301,6 +301,14 @@ class SealTrainer(GRPOTrainer):
 
     def _send_telemetry(self) -> None:
         """Send nothing: a run tells nobody that it ran."""
+
+
+def _hash(weights: Iterable[torch.Tensor]) -> str:
+    digest = hashlib.sha256()
+    for weight in weights:
+        # As bytes, since not every type of number of torch is one of numpy.
+        digest.update(weight.detach().cpu().contiguous().view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 class _Boundary(TrainerCallback):

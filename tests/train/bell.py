@@ -73,15 +73,16 @@ def ring(times: object) -> str:
 
 REPLIES = (
     ring(1),
+    ring(1),
+    ring(1),
+    ring(2),
     ring(2),
     ring(5),
     ring("two"),
     call_text("listen", "{}"),
     call_text("hum", "{}"),
     "<tool_call>ring",
-    "Done.",
-    "Done.",
-    "Done.",
+    *["Done."] * 8,
 )
 """Right and wrong calls, and answers; half of what there is ends a turn."""
 
