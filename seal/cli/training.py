@@ -1,5 +1,6 @@
 """`seal train`: the whole loop, and what came of it."""
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,7 +75,12 @@ def train(
     if not finished:
         check_work(template, chosen)
         _note_work(template, chosen, folder, quiet=quiet)
-    with TrainingAnnouncer(chosen, as_json=json, quiet=quiet) as watch:
+    with (
+        TrainingAnnouncer(chosen, as_json=json, quiet=quiet) as watch,
+        warnings.catch_warnings(),
+    ):
+        # Notes of the libraries that train to their own developers.
+        warnings.simplefilter("ignore", FutureWarning)
         found = co_evolve(
             template,
             model,
@@ -86,6 +92,9 @@ def train(
     page = write_report(folder)
     _print_training(found, RunFolder(folder).path, page, as_json=json)
     if not finished:
+        made = sum(step.rollouts for step in found.steps)
+        tokens = sum(step.figures.get("sampled_tokens", 0.0) for step in found.steps)
+        note(f"spent: {made} rollouts, {tokens:,.0f} tokens sampled to train on", quiet=quiet)
         note_spend(found.usage + found.rewriter_usage, quiet=quiet)
     if found.test.trained_original.score is None:
         note(f"nothing could be scored; see the failures with: seal show {folder} --json")
@@ -199,10 +208,10 @@ def _print_training(found: "Training", folder: Path, page: Path, *, as_json: boo
     print_line()
     _print_scores(found)
     print_line()
+    if not found.changed:
+        print_line("no rewrite is in force in the end: the evolved words are the original ones")
     if found.best == 0:
-        print_line(
-            "no checkpoint scored above the base policy on validation; it is the trained one"
-        )
+        print_line("no checkpoint scored as high as the base policy on validation: it is kept")
     print_line(f"base policy:    -m {found.base}")
     print_line(f"trained policy: -m {trained_name(found, folder)}")
     if found.changed:

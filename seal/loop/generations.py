@@ -166,6 +166,8 @@ class Loop:
 
     def _catch_up(self, number: int, name: str) -> None:
         """Go once more through what came before a checkpoint, on the kept rollouts."""
+        if len(self.checkpoints) < number:
+            self.watch.stage("reading back what was done before")
         for earlier in range(len(self.checkpoints), number):
             if earlier not in self._versions:
                 raise ConfigError(

@@ -155,9 +155,12 @@ def _train(
     config: LoopConfig,
     rest: tuple[Rewriter, int, RunFolder, Watch],
 ) -> Training:
+    from transformers import logging
+
     from seal.models.weights import load_weights, split_name
     from seal.train.trainer import train as train_adapter
 
+    logging.disable_progress_bar()
     rewriter, seed, folder, watch = rest
     clock = Clock(folder)
     with clock.timed("warm start"):
