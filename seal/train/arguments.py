@@ -181,5 +181,10 @@ def grpo_arguments(config: TrainConfig, model: Any, *, seed: int, folder: Path) 
         every = config.steps * updates_per_step(arguments)
     except (TypeError, ValueError) as cause:
         raise ConfigError(f"train.trl: TRL refuses these values: {cause}.") from cause
+    if arguments.world_size > 1:
+        raise ConfigError(
+            f"training in {arguments.world_size} processes: rollouts are made in one process.\n"
+            "Start it without accelerate launch or torchrun."
+        )
     arguments.save_steps, arguments.max_steps = every, every * config.generations
     return arguments

@@ -7,13 +7,15 @@ is whole, and one that a killed process left behind is told apart.
 import json
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from seal.errors import ConfigError
+from seal.errors import ConfigError, StorageFailure
 from seal.records import write_json
 from seal.train.advantage import DynamicRho
 
@@ -42,6 +44,23 @@ def seal_checkpoint(folder: Path, rho: DynamicRho, settings: dict[str, Any]) -> 
         settings: What decides the training; a run with others must not go on from here.
     """
     write_json(folder / _FILE, {"rho": rho.model_dump(), "settings": settings})
+
+
+@contextmanager
+def saving(folder: Path) -> Iterator[None]:
+    """Say in one sentence that a folder could not be written, whoever was writing it."""
+    try:
+        yield
+    except Exception as cause:
+        # Torch and safetensors have errors of their own for a full disk.
+        if type(cause).__name__ not in ("OSError", "RuntimeError", "SafetensorError"):
+            raise
+        said = cause.strerror if isinstance(cause, OSError) and cause.strerror else str(cause)
+        raise StorageFailure(
+            f"{folder}: {said.splitlines()[0] if said else type(cause).__name__}.\n"
+            "What was saved before is kept.\n"
+            "Free some space and run the same command again: it resumes."
+        ) from cause
 
 
 def newest_checkpoint(folder: Path, settings: dict[str, Any]) -> Checkpoint | None:

@@ -19,11 +19,10 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOTrainer
 
 from seal.config import TrainConfig
-from seal.errors import StorageFailure
 from seal.models.local import LocalPolicy
 from seal.train.advantage import DynamicRho, Row, close_window, observe, step_scale, turn_weights
 from seal.train.arguments import grpo_arguments, updates_per_step
-from seal.train.checkpoints import Checkpoint, seal_checkpoint
+from seal.train.checkpoints import Checkpoint, saving, seal_checkpoint
 from seal.train.collect import Collected
 from seal.train.packing import repack
 from seal.train.prefix import common_beginning, score
@@ -287,13 +286,8 @@ class SealTrainer(GRPOTrainer):
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:  # noqa: ANN401 - transformers'
         folder = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
-        try:
+        with saving(folder):
             super()._save_checkpoint(model, trial)
-        except OSError as cause:
-            raise StorageFailure(
-                f"{folder}: {cause.strerror or cause}.\nThe checkpoint before it is kept.\n"
-                "Free some space and run the same command again: it resumes."
-            ) from cause
         seal_checkpoint(folder, self.rho, self.settings)
 
     def create_model_card(self, *_: object, **__: object) -> None:

@@ -14,7 +14,7 @@ from seal.config import TrainConfig
 from seal.errors import ConfigError, missing_extra
 from seal.models.local import LocalPolicy
 from seal.rollout.agent import Arena
-from seal.train.checkpoints import newest_checkpoint
+from seal.train.checkpoints import newest_checkpoint, saving
 from seal.train.collect import Collected, Collector, task_order, trainable
 from seal.types import Task
 
@@ -137,8 +137,8 @@ class _Conductor:
         self._seed = seed
         self._groups = trainer.config.groups
         self._collector = Collector(tasks, trainer.config, seed)
-        self._policy: LocalPolicy | None = None
-        self._arena: Arena | None = None
+        self._policy: LocalPolicy
+        self._arena: Arena
         trainer.conductor = self
 
     def run(self) -> None:
@@ -157,20 +157,22 @@ class _Conductor:
         self._keep(adapter_folder(Path(self._trainer.args.output_dir), number))
         # A policy of its own for every generation: one that resumes here is in the same state.
         self._policy = self._trainer.policy(self._name, self._seed)
-        self._arena = self._generations.begin(number, self._policy)
-        return self._arena is not None and number < self._trainer.config.generations
+        arena = self._generations.begin(number, self._policy)
+        if arena is None:
+            return False
+        self._arena = arena
+        return number < self._trainer.config.generations
 
     def _keep(self, folder: Path) -> None:
         partial = folder.with_name(f"{folder.name}.partial")
         for path in (partial, folder):
             shutil.rmtree(path, ignore_errors=True)
-        self._trainer.save_adapter(partial)
-        partial.rename(folder)
+        with saving(folder):
+            self._trainer.save_adapter(partial)
+            partial.rename(folder)
 
     def collect(self, names: Sequence[str], step: int) -> list[Collected]:
         """The groups of a step, rolled out with the words in force."""
-        assert self._policy is not None
-        assert self._arena is not None
         version = self._trainer.version()
         if version != self._policy.version:
             self._policy.refresh(version)

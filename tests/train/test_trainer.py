@@ -139,8 +139,21 @@ def test_an_adapter_that_is_frozen_is_refused(template, tokenizer, tmp_path):
 
 
 def test_what_passes_through_reaches_trl(template, tokenizer, tmp_path, monkeypatch):
+    import torch
+
+    from seal.train import grpo
+
     hand_out(monkeypatch, tokenizer)
+    learning, score = [], grpo.score
+
+    def scoring(*arguments, **options):
+        learning.append(torch.is_grad_enabled())
+        return score(*arguments, **options)
+
+    monkeypatch.setattr(grpo, "score", scoring)
     passed = {
+        # What is computed once for all rows cannot be computed anew, so it is left to TRL.
+        "gradient_checkpointing": True,
         "loss_type": "grpo",
         "lr_scheduler_type": "constant",
         "per_device_train_batch_size": 2,
@@ -150,6 +163,7 @@ def test_what_passes_through_reaches_trl(template, tokenizer, tmp_path, monkeypa
     loop = Loop(template)
     trained(loop, tokenizer, tmp_path / "run", generations=1, trl=passed)
     # Four micro-batches a step, two an update: two steps are four updates.
+    assert not any(learning)
     state = json.loads((tmp_path / "run" / "checkpoint-4" / "trainer_state.json").read_text())
     assert loop.steps == [0, 1]
     assert state["global_step"] == state["max_steps"] == 4

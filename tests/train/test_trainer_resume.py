@@ -7,7 +7,7 @@ import os
 import pytest
 
 from seal.config import TrainConfig
-from seal.errors import ConfigError
+from seal.errors import ConfigError, StorageFailure
 from tests.train.bell import Loop, bell, hand_out, small_model, words_of
 
 needs_torch = pytest.mark.skipif(
@@ -58,10 +58,13 @@ def story(loop) -> list:
 
 @pytest.fixture(scope="module")
 def whole(template, tokenizer, tmp_path_factory):
-    """A run that nothing stops."""
+    """A run that nothing stops, in which the loop draws: nothing that is trained may hang on it."""
+    import torch
+
     with pytest.MonkeyPatch.context() as patch:
         hand_out(patch, tokenizer)
         folder, loop = tmp_path_factory.mktemp("whole"), Loop(template)
+        loop.at_boundary = lambda _: torch.rand(3)
         run(loop, tokenizer, folder)
     assert len({version for _, version in loop.began}) == 3, "every generation must learn"
     return folder, loop
@@ -77,7 +80,6 @@ def test_a_run_that_was_killed_comes_to_the_same_weights(
     folder, first, second = tmp_path / "run", Loop(template), Loop(template)
 
     def dies(number: int) -> None:
-        torch.rand(3)  # What a loop draws must not change what is trained.
         if (where, number) in {("at the boundary", 1), ("after the end", 2)}:
             raise Killed
 
@@ -120,7 +122,8 @@ def test_a_warm_started_adapter_and_its_reference_resume(
 
     def warm():
         torch.manual_seed(3)
-        lora = LoraConfig(r=2, target_modules="all-linear", task_type="CAUSAL_LM")
+        # With dropout, training draws too.
+        lora = LoraConfig(r=2, target_modules="all-linear", lora_dropout=0.2, task_type="CAUSAL_LM")
         model = get_peft_model(small_model(tokenizer), lora)
         for name, weight in model.named_parameters():
             if "lora_B" in name:
@@ -133,7 +136,9 @@ def test_a_warm_started_adapter_and_its_reference_resume(
 
     hand_out(monkeypatch, tokenizer)
     settings = {"steps": 1, "trl": {"beta": 0.3}}
-    run(Loop(template), tokenizer, tmp_path / "whole", model=warm(), **settings)
+    loop = Loop(template)
+    loop.at_boundary = lambda _: torch.rand(3)
+    run(loop, tokenizer, tmp_path / "whole", model=warm(), **settings)
     loop = Loop(template)
     loop.at_boundary = dies
     with pytest.raises(Killed):
@@ -142,6 +147,31 @@ def test_a_warm_started_adapter_and_its_reference_resume(
     ours, theirs = (weights(tmp_path / name / "generation-2") for name in ("run", "whole"))
     assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
     assert not any("ref" in key for key in ours)
+
+
+def test_a_full_disk_is_said_and_costs_no_more_than_a_generation(
+    template, tokenizer, tmp_path, monkeypatch, whole
+):
+    import torch
+    from transformers import Trainer
+
+    hand_out(monkeypatch, tokenizer)
+    save = Trainer._save_optimizer_and_scheduler
+
+    def fails(self, output_dir):
+        if output_dir.endswith("checkpoint-4"):
+            raise OSError(28, "No space left on device")
+        save(self, output_dir)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_save_optimizer_and_scheduler", fails)
+        with pytest.raises(StorageFailure, match=r"checkpoint-4: No space left on device\."):
+            run(Loop(template), tokenizer, tmp_path)
+    loop = Loop(template)
+    run(loop, tokenizer, tmp_path)
+    assert loop.steps == [2, 3]
+    found, wanted = weights(tmp_path / "generation-2"), weights(whole[0] / "generation-2")
+    assert all(torch.equal(found[key], wanted[key]) for key in wanted)
 
 
 def test_other_settings_do_not_go_on_from_a_checkpoint(template, tokenizer, whole):
