@@ -19,8 +19,12 @@ CONTEXT = 4096
 ROTARY_BASE = 1e6
 _LOOK_BACK = (1, 2, 3)
 _SPECIAL = ["<|pad|>", START, END, CALL, CALL_END]
-# Values keep the same tokens in words and in calls: capitals, digits and points stand alone.
-_PIECES = r" ?[a-z_]+|[A-Z]|[0-9]|\.|(?<=\d):(?=\d)|\n ?|[^A-Za-z0-9.\n]+"
+# Values keep the same tokens in words and in calls: capitals, digits and points stand alone. So do
+# names in words and in what users say: a space goes with the word behind it, never with a comma.
+_PIECES = (
+    r" ?[a-z_]+| ?[A-Z]| ?[0-9]|\.|(?<=\d):(?=\d)|\n ?"
+    r"| ?[^A-Za-z0-9.\n ]+(?: +[^A-Za-z0-9.\n ]+)*| +"
+)
 VOCABULARY = 900
 
 

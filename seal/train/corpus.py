@@ -5,7 +5,6 @@ what pays is to find the rule in the words and to follow it. In some lessons a r
 the words: the teacher then sends what the user said, and corrects itself when a message says how.
 """
 
-import json
 import random
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -15,11 +14,12 @@ from pathlib import Path
 from seal.envs.render import SYSTEM
 from seal.envs.slots import constraint_values, fill
 from seal.envs.template import EnvironmentTemplate, load_template
-from seal.models.chat import CALL, Piece, dialogue_pieces
+from seal.models.chat import Piece, dialogue_pieces
 from seal.models.protocol import Message
 from seal.models.simulated import Reader, SimulatedPolicy
 from seal.resources import resource_folder
 from seal.rollout.agent import Arena, roll_out
+from seal.train.drills import Questions, drilled_argument, plan_drill, questions_of, value_drill
 from seal.types import Candidate, Rollout, Rule, Sampling, Slot, Task, ToolContract
 
 PHRASINGS: dict[str, tuple[str, ...]] = {
@@ -104,7 +104,7 @@ class Corpus:
         self._folder = folder
         self._seeds = list(seeds)
         self._kept: OrderedDict[int, EnvironmentTemplate] = OrderedDict()
-        self._said: dict[int, SaidValues] = {}
+        self._questions: dict[int, Questions] = {}
 
     def template(self, rng: random.Random) -> EnvironmentTemplate:
         """The environment under one of the seeds."""
@@ -142,49 +142,38 @@ class Corpus:
             pieces = [*pieces, Piece("\n", sampled=False), *more[1:]] if pieces else more
         return pieces
 
-    def drill(self, rng: random.Random, questions: int) -> list[Piece]:
-        """One rule in words and many values to send: the densest supervision of look-up."""
-        template = self.template(rng)
-        known = self._said_values(template)
-        (tool, argument) = rng.choice(sorted(known))
-        rule = template.contract[tool].rules[argument]
-        slot = Slot(id="", kind="constraint", tool=tool, argument=argument, max_chars=0)
-        stated = _stated(slot, template.contract[tool], rule, rng)
-        pieces = [Piece(f" {argument}: {stated}\n", sampled=False)]
-        for said, gold in rng.choices(known[tool, argument], k=questions):
-            pieces += [
-                Piece(f" {said}\n", sampled=False),
-                Piece(f'"{argument}": {gold}', sampled=True),
-                Piece("\n", sampled=False),
-            ]
-        return pieces
+    def drill(self, rng: random.Random, count: int, *, messages: bool = False) -> list[Piece]:
+        """One rule in words and many values to send.
 
-    def plan_drill(self, rng: random.Random, questions: int) -> list[Piece]:
+        Args:
+            rng: Where it comes from.
+            count: How many values.
+            messages: Ask for each by a whole user message.
+        """
+        template = self.template(rng)
+        seed = template.convention_seed
+        if seed not in self._questions:
+            self._questions[seed] = questions_of(template)
+        questions = self._questions[seed]
+        tool, argument = drilled_argument(template, questions, rng)
+        slot = Slot(id="", kind="constraint", tool=tool, argument=argument, max_chars=0)
+        contract = template.contract[tool]
+        stated = _stated(slot, contract, contract.rules[argument], rng)
+        asked = rng.choices(questions[tool, argument], k=count)
+        return value_drill(argument, stated, asked, messages=messages)
+
+    def plan_drill(self, rng: random.Random, count: int) -> list[Piece]:
         """Tools some of which want others called first, and what is to be called for each."""
         names = list(self.template(rng).contract.tools)
         wanted = {name: rng.choice(names) for name in names if rng.random() < 0.5}
         wanted = {name: first for name, first in wanted.items() if name != first}
-        lines = ""
+        lines = []
         for name in rng.sample(names, len(names)):
             text = rng.choice([*NOTHING_FIRST, ""])
             if name in wanted:
                 text = _phrase("requires", rng).replace("{requires}", wanted[name])
-            lines += f"{name}: {text}\n"
-        pieces = [Piece(lines, sampled=False)]
-        for name in rng.choices(names, k=questions):
-            calls = "".join(f'{{"name": "{n}", ' for n in [wanted.get(name), name] if n)
-            pieces += [
-                Piece(f" {name}\n", sampled=False),
-                Piece(f"{CALL}{calls}", sampled=True),
-                Piece("\n", sampled=False),
-            ]
-        return pieces
-
-    def _said_values(self, template: EnvironmentTemplate) -> "SaidValues":
-        seed = template.convention_seed
-        if seed not in self._said:
-            self._said[seed] = _said_values(template)
-        return self._said[seed]
+            lines.append((name, text))
+        return plan_drill(lines, wanted, rng.choices(names, k=count))
 
     def texts(self, rng: random.Random, lessons: int) -> Iterator[str]:
         """Plain texts of lessons, to learn a tokenizer from."""
@@ -209,23 +198,6 @@ def _tasks(
         if needed <= set(shown):
             count -= 1
             yield task.model_copy(update={"tools": shown})
-
-
-SaidValues = dict[tuple[str, str], list[tuple[str, str]]]
-"""Of each tool and argument with a rule, what users said and what the tool takes."""
-
-
-def _said_values(template: EnvironmentTemplate) -> SaidValues:
-    known: SaidValues = {}
-    for index in range(40):
-        for task in template.scenario("train", index):
-            for turn in task.turns:
-                for call in turn.gold or ():
-                    for name, said in call.as_said.items():
-                        if name in template.contract[call.tool].rules:
-                            pair = (str(said), json.dumps(call.arguments[name]))
-                            known.setdefault((call.tool, name), []).append(pair)
-    return known
 
 
 def rollout_pieces(arena: Arena, task: Task, rollout: Rollout) -> list[Piece]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 IGNORED = -100
 """The label of a token that is not learned from."""
+DRILLED = 0.2
+"""Share of steps that are still drills once the lessons have begun."""
 TOGETHER = 1500
 """Tokens computed at once."""
 
@@ -41,13 +43,13 @@ def encode(tokenizer: Any, pieces: Sequence[Piece]) -> Encoded:  # noqa: ANN401
 class WarmStartSettings:
     """How long a warm start learns, and how fast."""
 
-    drill_steps: int = 300
+    drill_steps: int = 600
     """Steps of copying and looking up, before any dialogue."""
-    lesson_steps: int = 900
-    tokens: int = 3000
-    """Tokens a step."""
-    tasks: int = 4
-    """Tasks in one dialogue."""
+    lesson_steps: int = 800
+    tokens: int = 2500
+    """Tokens of a step; a step of drills has half as many."""
+    tasks: int = 3
+    """Tasks in one dialogue; more where few tools are shown."""
     rate: float = 3e-3
     seed: int = 0
 
@@ -95,23 +97,36 @@ def _curriculum(
 ) -> Iterator[list[Encoded]]:
     """The batches, each of one kind, since padding eats the time where lengths differ."""
     symbols = list(range(5, len(tokenizer)))
-    for step in range(settings.drill_steps):
-        repeats = rng.random() < 0.8 * max(0.15, 1 - step / 250)
-        longest = min(30, 3 + step // 12)
-        drill = corpus.plan_drill if rng.random() < 0.3 else corpus.drill
-        yield _batch(
+
+    def drills(share: float) -> list[Encoded]:
+        """A batch of drills, so large a share of them asking by whole messages."""
+        if rng.random() < 0.15:
+            return _batch(
+                settings.tokens // 2, lambda: encode(tokenizer, corpus.plan_drill(rng, 8))
+            )
+        messages = rng.random() < share
+        return _batch(
             settings.tokens // 2,
-            (lambda: _repeat(symbols, rng, longest))  # noqa: B023 - used before the next step
-            if repeats
-            else (lambda: encode(tokenizer, drill(rng, 8))),  # noqa: B023
+            lambda: encode(tokenizer, corpus.drill(rng, 8, messages=messages)),
         )
+
+    for step in range(settings.drill_steps):
+        longest = min(30, 3 + step // 12)
+        if rng.random() < 0.8 * max(0.15, 1 - step / 250):
+            yield _batch(settings.tokens // 2, lambda: _repeat(symbols, rng, longest))  # noqa: B023
+        else:
+            yield drills(max(0.0, 1.6 * step / settings.drill_steps - 0.6))
     for step in range(settings.lesson_steps):
         # Short prompts first, since they leave more of a step to learn from; all tools in the end.
-        few = rng.randint(2, 4) if rng.random() > 1.25 * step / settings.lesson_steps else None
-        yield _batch(
-            settings.tokens,
-            lambda: encode(tokenizer, corpus.lesson(rng, settings.tasks, few)),  # noqa: B023
-        )
+        few = rng.randint(1, 4) if rng.random() > 1.25 * step / settings.lesson_steps else None
+        tasks = settings.tasks if few is None else settings.tasks + 4 - few
+        if rng.random() < DRILLED:
+            yield drills(1.0)
+        else:
+            yield _batch(
+                settings.tokens,
+                lambda: encode(tokenizer, corpus.lesson(rng, tasks, few)),  # noqa: B023
+            )
 
 
 def _batch(tokens: int, make: Callable[[], Encoded]) -> list[Encoded]:

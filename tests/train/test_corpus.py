@@ -1,5 +1,6 @@
 """Lessons teach reading: what words state is obeyed, and what they do not an error says."""
 
+import json
 import random
 import re
 
@@ -11,6 +12,7 @@ from seal.models.reading import states
 from seal.resources import resource_folder
 from seal.rollout.agent import Arena
 from seal.train.corpus import PHRASINGS, Corpus, Mode, lesson_words
+from seal.train.drills import questions_of
 
 SAID = Mode(share=1.0, messages=False, errs=1.0)
 
@@ -103,3 +105,24 @@ def test_a_plan_drill_calls_first_what_a_tools_line_wants_first(corpus):
             if not first:
                 assert not any(name in lines[own] for name in lines)
     assert 10 < planned < 50
+
+
+def test_a_drill_by_messages_asks_whole_messages_that_mean_one_value(corpus):
+    rng = random.Random(8)
+    whole = 0
+    for _ in range(20):
+        _, *rest = corpus.drill(rng, 5, messages=True)
+        for asked, answer in zip(rest[::3], rest[1::3], strict=True):
+            assert answer.sampled
+            whole += "<|im_start|>user" in asked.text
+    assert 50 < whole <= 100
+
+
+def test_a_unit_is_drilled_both_where_users_say_it_and_where_they_do_not():
+    template = load_environment("rooms@1001")
+    for (_, argument), asked in questions_of(template).items():
+        as_said = [q for q in asked if q.said == json.loads(q.gold) or q.said == q.gold]
+        if argument == "length":
+            assert 0 < len(as_said) < len(asked)
+        if argument in ("room", "food"):
+            assert not as_said

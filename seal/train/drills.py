@@ -1,0 +1,120 @@
+"""Drills: a line of words and many short questions, the densest supervision of look-up.
+
+A small model has to find out how to look something up before dialogues can teach it anything else.
+First the question is the value that a user says, then a whole message that has the value in it.
+"""
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from seal.envs.template import EnvironmentTemplate
+from seal.models.chat import CALL, Piece, heard_text
+from seal.models.protocol import Message
+from seal.types import Task
+
+CODES = 0.3
+"""Chance, beyond that of any kind of rule, that a drill is of codes: they cannot be guessed."""
+_SCENARIOS = 60
+"""Train scenarios that questions are taken from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a user says of one argument, and what the tool takes."""
+
+    said: str
+    message: str
+    """The user message; empty if more than one value in it could be meant."""
+    gold: str
+    """As JSON."""
+
+
+Questions = Mapping[tuple[str, str], Sequence[Question]]
+"""By tool and argument, of arguments with a rule."""
+
+
+def questions_of(template: EnvironmentTemplate) -> Questions:
+    """Questions about every argument with a rule, whether users put it otherwise or not."""
+    found: dict[tuple[str, str], list[Question]] = {}
+    for index in range(_SCENARIOS):
+        for task in template.scenario("train", index):
+            for place, question in _asked(template, task):
+                found.setdefault(place, []).append(question)
+    return found
+
+
+def _asked(template: EnvironmentTemplate, task: Task) -> list[tuple[tuple[str, str], Question]]:
+    found = []
+    for turn in task.turns:
+        calls = turn.gold or ()
+        for call in calls:
+            for name in template.contract[call.tool].rules:
+                if name not in call.arguments:
+                    continue
+                # What is said as the tool wants it is asked for too: else all would be converted.
+                said = call.as_said.get(name, call.arguments[name])
+                meant = {json.dumps(c.arguments[name]) for c in calls if name in c.arguments}
+                message = turn.user if len(meant) == 1 else ""
+                gold = json.dumps(call.arguments[name])
+                found.append(((call.tool, name), Question(str(said), message, gold)))
+    return found
+
+
+def value_drill(
+    argument: str, stated: str, questions: Sequence[Question], *, messages: bool
+) -> list[Piece]:
+    """One argument's rule in words, and the argument as a call has it, for each question.
+
+    Args:
+        argument: The argument.
+        stated: What words say of it.
+        questions: What is asked.
+        messages: Ask by whole user messages, where they are clear.
+    """
+    pieces = [Piece(f" {argument}: {stated}\n", sampled=False)]
+    for question in questions:
+        asked = f" {question.said}\n"
+        if messages and question.message:
+            asked = heard_text([Message("user", question.message)])
+        pieces += [
+            Piece(asked, sampled=False),
+            Piece(f'"{argument}": {question.gold}', sampled=True),
+            Piece("\n", sampled=False),
+        ]
+    return pieces
+
+
+def plan_drill(
+    lines: Sequence[tuple[str, str]], wanted: Mapping[str, str], asked: Sequence[str]
+) -> list[Piece]:
+    """Tools some of which want another called first, and what is to be called for each.
+
+    Args:
+        lines: Every tool and what words say of it.
+        wanted: The tool that must come first, of those that want one.
+        asked: The tools asked for.
+    """
+    pieces = [Piece("".join(f"{name}: {text}\n" for name, text in lines), sampled=False)]
+    for name in asked:
+        calls = "".join(f'{{"name": "{n}", ' for n in [wanted.get(name), name] if n)
+        pieces += [
+            Piece(f" {name}\n", sampled=False),
+            Piece(f"{CALL}{calls}", sampled=True),
+            Piece("\n", sampled=False),
+        ]
+    return pieces
+
+
+def drilled_argument(
+    template: EnvironmentTemplate, questions: Questions, rng: random.Random
+) -> tuple[str, str]:
+    """The tool and argument of a drill: every kind of rule alike, but for more of codes."""
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for place in sorted(questions):
+        rule = template.contract[place[0]].rules[place[1]]
+        kinds.setdefault(next(iter(rule.stated()), ""), []).append(place)
+    codes = kinds.get("allowed")
+    pick = codes if codes and rng.random() < CODES else kinds[rng.choice(sorted(kinds))]
+    return rng.choice(pick)
