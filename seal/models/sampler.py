@@ -141,13 +141,15 @@ class Sampler:
         Returns:
             The rows whose reply is over, end token included.
         """
-        rows = sorted(self._live, key=lambda row: (len(row.ids) - row.cached > 1, row.index))
-        chunks = [row.ids[row.cached : row.cached + CHUNK] for row in rows]
-        starts = [row.cached for row in rows]
-        for row, chunk in zip(rows, chunks, strict=True):
-            row.cached += len(chunk)
-        logits = self._forward(rows, chunks, starts)
-        if ready := [row for row in rows if row.cached == len(row.ids)]:
+        groups: dict[object, list[Row]] = {}
+        for row in sorted(self._live, key=lambda row: (len(row.ids) - row.cached > 1, row.index)):
+            # Rows that begin with the same words hear them as one.
+            fresh = row.cached == row.prompt.tokens
+            key = (row.prompt, *row.ids[row.cached :]) if fresh else row
+            groups.setdefault(key, []).append(row)
+        logits = self._forward(list(groups.values()))
+        ready = [row for rows in groups.values() for row in rows if row.cached == len(row.ids)]
+        if ready:
             self._draw(ready, logits)
         ended = [
             row
@@ -157,29 +159,39 @@ class Sampler:
         self._live = [row for row in self._live if row not in ended]
         return ended
 
-    def _forward(
-        self, rows: Sequence[Row], chunks: Sequence[Sequence[int]], starts: Sequence[int]
-    ) -> "torch.Tensor":
-        """Compute a chunk of tokens for each row; logits for those that have then heard all."""
-        plan = Step(
-            self._store,
-            [
-                Chunk(row.index, row.prompt, start - row.prompt.tokens, len(chunk))
-                for row, chunk, start in zip(rows, chunks, starts, strict=True)
-            ],
-            self._model.device,
-        )
-        lasts = [end - 1 for end in accumulate(len(chunk) for chunk in chunks)]
-        return self._call(
-            plan,
+    def _forward(self, groups: Sequence[Sequence[Row]]) -> "torch.Tensor":
+        """Compute a chunk of tokens for the first row of each group, and copy it to the others.
+
+        Returns:
+            Logits for the rows that have then heard all, in order.
+        """
+        firsts = [rows[0] for rows in groups]
+        starts = [row.cached for row in firsts]
+        chunks = [row.ids[row.cached : row.cached + CHUNK] for row in firsts]
+        parts = [
+            Chunk(row.index, row.prompt, start - row.prompt.tokens, len(chunk))
+            for row, start, chunk in zip(firsts, starts, chunks, strict=True)
+        ]
+        wanted: list[int] = []
+        for rows, chunk, end in zip(groups, chunks, accumulate(map(len, chunks)), strict=True):
+            for row in rows:
+                row.cached += len(chunk)
+                if row.cached == len(row.ids):
+                    wanted.append(end - 1)
+        logits = self._call(
+            Step(self._store, parts, self._model.device),
             [token for chunk in chunks for token in chunk],
             [
                 at
-                for row, start in zip(rows, starts, strict=True)
+                for row, start in zip(firsts, starts, strict=True)
                 for at in range(start, row.cached)
             ],
-            [last for row, last in zip(rows, lasts, strict=True) if row.cached == len(row.ids)],
+            wanted,
         )
+        for (first, *others), chunk in zip(groups, chunks, strict=True):
+            if others:
+                self._store.copy(first.index, [row.index for row in others], len(chunk))
+        return logits
 
     def _prompt(self, ids: tuple[int, ...]) -> Prompt:
         prompt = self._prompts.pop(ids, None)

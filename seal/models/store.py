@@ -100,6 +100,11 @@ class Store:
             whole.append(store[layer][:, :, :most])
         return whole[0], whole[1]
 
+    def copy(self, source: int, targets: Sequence[int], tokens: int) -> None:
+        """Give rows the first tokens of another."""
+        for layer in (*self._keys, *self._values):
+            layer[list(targets), :, :tokens] = layer[source, :, :tokens].clone()
+
     def _reserve(
         self, store: "list[torch.Tensor]", layer: int, new: "torch.Tensor", most: int
     ) -> None:

@@ -177,6 +177,24 @@ def test_a_prompt_is_computed_once_until_it_is_forgotten_or_crowded_out(model, c
     assert computed == [30, 30]
 
 
+def test_rows_that_begin_with_the_same_words_hear_them_as_one(model, computed):
+    from seal.models.sampler import Sampler
+
+    sampler = Sampler(model, rows=4, end=2)
+    rows = sampler.open([10, 11, 12], 4)
+    for row in rows:
+        chance = random.Random(row.index)
+        heard = [50, 51] if row.index < 3 else [50, 52]
+        sampler.submit(row, heard, most=4, temperature=1.0, chance=chance)
+    left = len(rows)
+    while left:
+        left -= len(sampler.step())
+    assert computed[:3] == [3, 4, 4]
+    assert len({tuple(row.ids) for row in rows}) == 4
+    for row in rows:
+        agrees(model, row, [(5, len(row.ids), row.log_probs)], 1.0)
+
+
 def test_the_model_attends_as_before_when_it_is_not_sampled(model):
     import torch
 
