@@ -154,22 +154,23 @@ class TrainingAnnouncer(Announcer):
         if self._json:
             print_json_line({"record": "generation", **generation.model_dump(mode="json")})
             return
+        ended = f"; {generation.reason}" if generation.reason else ""
+        self.say(f"generation {generation.index}: {_evolved_text(generation)}{ended}")
         for patch in generation.patches:
             self.say(f"  {patch.verdict}: {patch.slot}")
-        ended = f"; {generation.reason}" if generation.reason else ""
-        self.say(f"  {_evolved_text(generation)}{ended}")
 
     def step(self, figures: "StepFigures") -> None:
         """The rollouts of a GRPO step are made and weighed."""
         if self._json:
             print_json_line({"record": "step", **figures.model_dump(mode="json")})
-        self.say(f"  step {figures.step + 1} of {self._steps}: {step_text(figures.figures)}")
+        self.say(f"step {figures.step + 1} of {self._steps}: {step_text(figures.figures)}")
 
     def checkpoint(self, checkpoint: "Checkpoint") -> None:
         """The policy was evaluated at a boundary."""
         if self._json:
             print_json_line({"record": "checkpoint", **checkpoint.model_dump(mode="json")})
-        self.say(f"  validation {_score_text(checkpoint.validation)}")
+        name = f"checkpoint {checkpoint.number}" if checkpoint.number else "baseline"
+        self.say(f"{name}: validation score {_score_text(checkpoint.validation)}")
 
 
 def step_text(figures: "Mapping[str, float]") -> str:

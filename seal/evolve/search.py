@@ -19,9 +19,8 @@ from seal.rollout.scores import scenario_differences
 from seal.soundness.facts import Facts
 from seal.types import Candidate, DiagnosedRollout, Task
 
-_CHUNK = 8
+CHUNK = 8
 """Scenarios rolled out between two looks at a test; fixed, so that results do not depend on -j."""
-
 SPENT = "the budget is spent"
 """The reason of a generation that the budget ended."""
 _HARM = 5
@@ -71,6 +70,8 @@ class Search:
         ledger: Ledger,
         config: SearchConfig,
         watch: Watch,
+        *,
+        chunk: int = CHUNK,
     ) -> None:
         self._original = arena
         self._arena = arena
@@ -78,6 +79,7 @@ class Search:
         self._ledger = ledger
         self._config = config
         self._watch = watch
+        self._chunk = chunk
         self._proposer = Proposer(arena.template, facts, rewriter, config.proposals)
         self._diagnosed: list[list[DiagnosedRollout]] = []
         self._adoption_tests = 0
@@ -301,8 +303,8 @@ class Search:
         """A paired test on gate scenarios in random order; a spent budget leaves it undecided."""
         test = PairedTest(self._config.gate, kind, k)
         scenarios = list(self._scenarios(kind, k))
-        for start in range(0, len(scenarios), _CHUNK):
-            jobs = [[Job(task) for task in one] for one in scenarios[start : start + _CHUNK]]
+        for start in range(0, len(scenarios), self._chunk):
+            jobs = [[Job(task) for task in one] for one in scenarios[start : start + self._chunk]]
             flat = [job for one in jobs for job in one]
             try:
                 before, after = (self._ledger.roll_out(side, flat) for side in sides)

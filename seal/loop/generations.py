@@ -29,6 +29,9 @@ from seal.soundness.facts import collect_facts
 from seal.train.collect import Collected
 from seal.types import Candidate, Rollout, Task
 
+CHUNK = 24
+"""Gate scenarios rolled out at once: a local policy is quick only where many go together."""
+
 
 class Watch(Protocol):
     """What wants to know how a training run is going."""
@@ -116,7 +119,13 @@ class Loop:
             watch.stage("telling facts from live values")
             facts = collect_facts(template)
             self._search = Search(
-                self._original, facts, self.rewriter, self.ledger, config.evolve, watch
+                self._original,
+                facts,
+                self.rewriter,
+                self.ledger,
+                config.evolve,
+                watch,
+                chunk=CHUNK,
             )
         lines = folder.lines("checkpoints", Checkpoint)
         self._versions = {one.number: one.policy_version for one in lines.read()}

@@ -74,8 +74,9 @@ def test_the_answer_is_on_stdout_and_the_progress_on_stderr(command):
         "80 on test",
         "gate: up to 60 scenarios a test",
         "baseline: validation under the original words",
+        "generation 0: 4 of 4 patches accepted",
         "  accepted: dispatch_parcel.constraint.mass",
-        "  step 1 of 2: mean score 0.000, 7 tokens sampled",
+        "step 1 of 2: mean score 0.000, 7 tokens sampled",
         "spent: 4 rollouts, 14 tokens sampled to train on",
     ):
         assert said in err, said
