@@ -1,5 +1,6 @@
 """`seal train`: the whole loop, and what came of it."""
 
+import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -56,7 +57,7 @@ def train(
     """Train a local policy while the words it reads evolve; the same command resumes."""
     from seal.config import LoopConfig, load_config
     from seal.envs.registry import load_environment
-    from seal.loop.run import TrainOptions, check_work, describe
+    from seal.loop.run import TrainOptions, check_work, describe, work_ahead
     from seal.loop.run import train as co_evolve
     from seal.models.budget import Budget
     from seal.records import RunFolder, default_folder
@@ -72,11 +73,13 @@ def train(
     finished = not fresh and (folder / "result.json").is_file()
     if not fresh:
         budget.charge(spent_before(folder))
+    work = work_ahead(template, chosen)
     if not finished:
         check_work(template, chosen)
-        _note_work(template, chosen, folder, quiet=quiet)
+        note(f"run folder: {folder}", quiet=quiet)
+        _note_work(template, chosen, work, quiet=quiet)
     with (
-        TrainingAnnouncer(chosen, as_json=json, quiet=quiet) as watch,
+        TrainingAnnouncer(work, as_json=json, quiet=quiet) as watch,
         warnings.catch_warnings(),
     ):
         # Notes of the libraries that train to their own developers.
@@ -102,14 +105,15 @@ def train(
 
 
 def _note_work(
-    template: "EnvironmentTemplate", config: "LoopConfig", folder: Path, *, quiet: bool
+    template: "EnvironmentTemplate",
+    config: "LoopConfig",
+    work: "Mapping[str, int]",
+    *,
+    quiet: bool,
 ) -> None:
     """Say what the run will do at most, before it does anything."""
     from seal.evolve.run import gate_power
-    from seal.loop.run import work_ahead
 
-    work = work_ahead(template, config)
-    note(f"run folder: {folder}", quiet=quiet)
     note(
         f"rollouts: {work['train']} in {work['steps']} GRPO steps, at most {work['evolve']} to "
         f"evolve the words, {work['validation']} on validation, at most {work['test']} on test",
@@ -127,15 +131,16 @@ def _note_work(
 class TrainingAnnouncer(Announcer):
     """Says on stderr how a training run is going; with `--json`, its records on stdout."""
 
-    def __init__(self, config: "LoopConfig", *, as_json: bool, quiet: bool) -> None:
+    def __init__(self, work: "Mapping[str, int]", *, as_json: bool, quiet: bool) -> None:
         super().__init__(as_json=as_json, quiet=quiet)
-        self._steps = config.train.generations * config.train.steps
+        self._work = work
         self._text = ""
         self._done = 0
+        self._since = time.monotonic()
 
     def stage(self, text: str) -> None:
         """A new stage began."""
-        self._text, self._done = text, 0
+        self._text, self._done, self._since = text, 0, time.monotonic()
         self.show(text, also_plain=True)
 
     def lesson(self, step: int, total: int, loss: float) -> None:
@@ -163,7 +168,7 @@ class TrainingAnnouncer(Announcer):
         """The rollouts of a GRPO step are made and weighed."""
         if self._json:
             print_json_line({"record": "step", **figures.model_dump(mode="json")})
-        self.say(f"step {figures.step + 1} of {self._steps}: {step_text(figures.figures)}")
+        self.say(f"step {figures.step + 1} of {self._work['steps']}: {step_text(figures.figures)}")
 
     def checkpoint(self, checkpoint: "Checkpoint") -> None:
         """The policy was evaluated at a boundary."""
@@ -171,6 +176,11 @@ class TrainingAnnouncer(Announcer):
             print_json_line({"record": "checkpoint", **checkpoint.model_dump(mode="json")})
         name = f"checkpoint {checkpoint.number}" if checkpoint.number else "baseline"
         self.say(f"{name}: validation score {_score_text(checkpoint.validation)}")
+        if checkpoint.number == 0 and self._done:
+            pace = (time.monotonic() - self._since) / self._done
+            rollouts = sum(self._work[part] for part in ("evolve", "train", "validation", "test"))
+            minutes = pace * (rollouts - self._done) / 60
+            self.say(f"at this pace, at most {minutes:.0f} min of rollouts are to come")
 
 
 def step_text(figures: "Mapping[str, float]") -> str:
