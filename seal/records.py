@@ -76,6 +76,7 @@ _WRITTEN = (
     "diagnoses.jsonl",
     "generations.jsonl",
     "proposals.jsonl",
+    "base.json",
     "checkpoints.jsonl",
     "steps.jsonl",
     "grpo.jsonl",
@@ -192,6 +193,11 @@ class RunFolder:
         """The summary of a finished run; None while it is unfinished."""
         path = self.path / "result.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+    @property
+    def finished(self) -> bool:
+        """Whether a summary is here."""
+        return (self.path / "result.json").is_file()
 
     def finish(self, result: dict[str, Any]) -> None:
         """Mark the run finished, with its summary."""

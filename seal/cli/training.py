@@ -70,7 +70,7 @@ def train(
     folder = out or default_folder(
         "train", template.name, describe(template, model, proposer, chosen, seed)
     )
-    finished = not fresh and (folder / "result.json").is_file()
+    finished = not fresh and RunFolder(folder).finished
     if not fresh:
         budget.charge(spent_before(folder))
     work = work_ahead(template, chosen)

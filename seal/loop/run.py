@@ -1,5 +1,6 @@
 """`train`: a policy and the words it reads, evolved and trained together."""
 
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from seal.loop.outcome import (
     added_up,
     final_scores,
 )
-from seal.records import RunFolder, default_folder
+from seal.records import SCHEMA, RunFolder, default_folder, write_json
 from seal.rollout.agent import Arena
 from seal.rollout.batch import Job, RolloutSettings
 from seal.rollout.run import describe_rollouts
@@ -99,13 +100,14 @@ def train(
     settings = describe(template, model, rewriter, config, options.seed)
     out = options.out or default_folder("train", template.name, settings)
     folder = RunFolder(Path(out))
-    if options.fresh or folder.result() is None:
+    if options.fresh or not folder.finished:
         check_work(template, config)
     with folder.opened(settings, fresh=options.fresh):
         if (found := read_training(folder)) is not None:
             return found
         folder.save_candidate(template.original)
-        found = _train(template, model, config, (rewriter, options.seed, folder, watch))
+        parts = _Parts(rewriter, options.seed, folder, watch)
+        found = _train(template, model, config, parts)
         folder.finish(found.model_dump(mode="json"))
         _forget_resume_points(folder)
     return found
@@ -149,11 +151,18 @@ def _what_it_is(model: str) -> str:
     return names.get(kind, "a model on a server")
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a run works with, beside its settings."""
+
+    rewriter: Rewriter
+    seed: int
+    folder: RunFolder
+    watch: Watch
+
+
 def _train(
-    template: EnvironmentTemplate,
-    model: str,
-    config: LoopConfig,
-    rest: tuple[Rewriter, int, RunFolder, Watch],
+    template: EnvironmentTemplate, model: str, config: LoopConfig, parts: _Parts
 ) -> Training:
     from transformers import logging
 
@@ -161,11 +170,13 @@ def _train(
     from seal.train.trainer import train as train_adapter
 
     logging.disable_progress_bar()
-    rewriter, seed, folder, watch = rest
+    seed, folder = parts.seed, parts.folder
     clock = Clock(folder)
     with clock.timed("warm start"):
-        base = _warm_start(template, model, config, watch)
-    loop = Loop(template, rewriter, config, evaluation(config, seed), folder, watch)
+        base = _warm_start(template, model, config, parts.watch)
+    _hold_to_base(folder, base)
+    rollouts = evaluation(config, seed)
+    loop = Loop(template, parts.rewriter, config, rollouts, folder, parts.watch)
     # An adapter that the warm start left is trained on: one adapter holds both in the end.
     weights, tokenizer = load_weights(*split_name(base), merge=False)
     checkpoints = folder.path / TRAINER
@@ -177,7 +188,7 @@ def _train(
         environment=template.name,
         policy=model,
         base=base,
-        rewriter=rewriter.name,
+        rewriter=parts.rewriter.name,
         original=template.original.id,
         candidate=loop.candidate.id,
         generations=tuple(loop.generations),
@@ -201,6 +212,26 @@ def _warm_start(template: EnvironmentTemplate, model: str, config: LoopConfig, w
 
     watch.stage("warm start")
     return warm_start(model, template, config.warm_start, watch).name
+
+
+def _hold_to_base(folder: RunFolder, base: str) -> None:
+    """Note what a run trains on; one that resumes must find the same.
+
+    Raises:
+        ConfigError: The warm start has been made anew since the run began, and differs.
+    """
+    from seal.models.weights import split_name, weights_version
+
+    path = folder.path / "base.json"
+    now = {"seal": SCHEMA, "base": base, "version": weights_version(*split_name(base))}
+    if not path.is_file():
+        write_json(path, now)
+    elif (kept := json.loads(path.read_text(encoding="utf-8"))) != now:
+        raise ConfigError(
+            f"{folder.path}: this run began with {kept.get('base')}, version "
+            f"{kept.get('version')}; its warm start is now {base}, version {now['version']}.\n"
+            "Environment or SEAL have changed since. Start the run over with --fresh."
+        )
 
 
 def _read_test_split(

@@ -7,6 +7,7 @@ import pytest
 
 import seal
 from seal.errors import ConfigError
+from seal.loop import run as loop_run
 from seal.loop.generations import Watch
 from seal.loop.outcome import Training
 from seal.loop.run import Silent, TrainOptions
@@ -119,3 +120,22 @@ def test_other_settings_are_another_run(tmp_path, monkeypatch):
         seal.train(parcels(), "local:x", config=other, options=TrainOptions(out=tmp_path))
     settings = json.dumps((tmp_path / "run.toml").read_text(encoding="utf-8"))
     assert "local:x" in settings
+
+
+def test_a_run_does_not_go_on_from_another_warm_start(tmp_path, monkeypatch):
+    install(Trainer(stop_at="step 1"), monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path)
+    install(Trainer(), monkeypatch)
+    monkeypatch.setattr(loop_run, "_warm_start", lambda *_: "local:/another/base")
+    with pytest.raises(ConfigError, match="this run began with local:/a/base, version 0; its warm"):
+        run(tmp_path)
+
+
+def test_a_damaged_result_is_said_to_be_one(tmp_path, monkeypatch):
+    install(Trainer(stop_at="begin 0"), monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path)
+    (tmp_path / "result.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ConfigError, match="no result of `seal train` can be read here"):
+        run(tmp_path)
