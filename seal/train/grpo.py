@@ -25,7 +25,7 @@ from seal.train.arguments import grpo_arguments, updates_per_step
 from seal.train.checkpoints import Checkpoint, saving, seal_checkpoint
 from seal.train.collect import Collected
 from seal.train.packing import repack
-from seal.train.prefix import common_beginning, score
+from seal.train.prefix import Apart, Pairs, beginning_of, common_beginning, read, score
 from seal.train.spans import per_token, turn_tokens
 from seal.types import Task, content_hash
 
@@ -83,6 +83,8 @@ class SealTrainer(GRPOTrainer):
         self.config = config
         self._rows: list[Collected] = []
         self._frozen = ""
+        self._learning = False
+        self._apart: Apart | None = None
         arguments = grpo_arguments(config, model, seed=seed, folder=folder)
         lora = LoraConfig(
             r=config.lora_rank,
@@ -253,7 +255,7 @@ class SealTrainer(GRPOTrainer):
         chunks = list(zip(input_ids.split(rows), attention_mask.split(rows), strict=True))
         shared = [common_beginning(*chunk, logits_to_keep) for chunk in chunks]
         backbone = self.accelerator.unwrap_model(model).get_base_model().model
-        if min(shared) < WORTH_SHARING or not self._shares(backbone, options):
+        if min(map(len, shared)) < WORTH_SHARING or not self._shares(backbone, options):
             scored: tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]
             scored = super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, batch_size, **options
@@ -261,11 +263,34 @@ class SealTrainer(GRPOTrainer):
             return scored
         with self.accelerator.autocast():
             found = [
-                score(model, backbone, *chunk, scored=logits_to_keep, shared=common)
+                score(model, self._read(backbone, common), *chunk, logits_to_keep)
                 for chunk, common in zip(chunks, shared, strict=True)
             ]
         log_probs, entropies = (torch.cat(parts) for parts in zip(*found, strict=True))
         return log_probs, entropies if options.get("compute_entropy") else None, None
+
+    def _read(self, backbone: Any, common: torch.Tensor) -> Pairs:  # noqa: ANN401
+        """Keys and values of a beginning; while learning, of the one of the whole update."""
+        if not (self._learning and torch.is_grad_enabled()):
+            return read(backbone, common)
+        if self._apart is None:
+            window = self.args.gradient_accumulation_steps
+            first = self._step % self.args.steps_per_generation // window * window
+            beginning = beginning_of(self._buffered_inputs[first : first + window])
+            if len(beginning) < WORTH_SHARING:
+                return read(backbone, common)
+            self._apart = Apart(read(backbone, beginning))
+        return self._apart.pairs()
+
+    def training_step(self, *arguments: Any) -> Any:  # noqa: ANN401 - transformers'
+        """TRL's micro-batch; after the last of an update, what their beginning has to learn."""
+        self._learning = True
+        loss = super().training_step(*arguments)
+        self._learning = False
+        if self._apart is not None and self.accelerator.sync_gradients:
+            self._apart.learn()
+            self._apart = None
+        return loss
 
     def _shares(self, backbone: Any, options: dict[str, Any]) -> bool:  # noqa: ANN401
         """Whether a beginning can be computed apart: plain text, full attention, a cache."""

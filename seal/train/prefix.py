@@ -1,18 +1,19 @@
 """The log-probs of rollouts that begin alike, with their common beginning computed once.
 
 The system message is the same in all rollouts of a step, and often most of their tokens. Its keys
-and values are computed for one row and given to all; gradients through them add up as they would if
+and values are computed once and given to all rows; gradients through them add up as they would if
 every row had computed its own.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
 
 
-def common_beginning(ids: "torch.Tensor", mask: "torch.Tensor", scored: int) -> int:
-    """How many tokens all rows begin with, one before the scored ones left over.
+def common_beginning(ids: "torch.Tensor", mask: "torch.Tensor", scored: int) -> "torch.Tensor":
+    """The tokens that all rows begin with, one before the scored ones left over.
 
     Args:
         ids: Token ids (B, N), padded on the left, and on the right at the end of what is scored.
@@ -24,38 +25,97 @@ def common_beginning(ids: "torch.Tensor", mask: "torch.Tensor", scored: int) -> 
     starts = mask.long().argmax(1)
     longest = ids.shape[1] - scored - 1 - int(starts.max())
     if longest < 1:
-        return 0
+        return ids.new_empty(0)
     columns = starts[:, None] + torch.arange(longest, device=ids.device)
     same = (ids.gather(1, columns) == ids[0, columns[0]]).all(0)
-    return longest if bool(same.all()) else int(same.long().argmin())
+    shared = longest if bool(same.all()) else int(same.long().argmin())
+    return ids[0, columns[0, :shared]]
+
+
+def beginning_of(batches: "Sequence[Mapping[str, torch.Tensor]]") -> "torch.Tensor":
+    """The tokens that all rows of all these micro-batches begin with."""
+    import torch
+
+    shared = [
+        common_beginning(
+            torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1),
+            torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1),
+            batch["completion_ids"].shape[1],
+        )
+        for batch in batches
+    ]
+    longest = min(map(len, shared))
+    same = torch.stack([(one[:longest] == shared[0][:longest]) for one in shared]).all(0)
+    return shared[0][: longest if bool(same.all()) else int(same.long().argmin())]
+
+
+Pairs = list[tuple[Any, Any]]
+"""Keys and values of a token sequence, a layer each."""
+
+
+def read(backbone: Any, ids: "torch.Tensor") -> Pairs:  # noqa: ANN401 - a model below its head
+    """The keys and values of one sequence of tokens (N,)."""
+    cache = backbone(input_ids=ids[None], use_cache=True).cache
+    return [(layer.keys, layer.values) for layer in cache.layers]
+
+
+class Apart:
+    """A common beginning whose gradient is gathered over many losses, and then taken back once.
+
+    Args:
+        pairs: What was read, with its graph.
+    """
+
+    def __init__(self, pairs: Pairs) -> None:
+        self._read = [tensor for pair in pairs for tensor in pair]
+        # In single precision: many small gradients add up here.
+        self._gathered = [tensor.detach().float().requires_grad_() for tensor in self._read]
+
+    def pairs(self) -> Pairs:
+        """Keys and values cut off from their graph, as one loss is to use them."""
+        cut = [
+            gathered.to(tensor.dtype)
+            for gathered, tensor in zip(self._gathered, self._read, strict=True)
+        ]
+        return list(zip(cut[::2], cut[1::2], strict=True))
+
+    def learn(self) -> None:
+        """Take the gathered gradient back to the weights. Once."""
+        import torch
+
+        used = [
+            (tensor, gathered.grad.to(tensor.dtype))
+            for gathered, tensor in zip(self._gathered, self._read, strict=True)
+            if gathered.grad is not None and tensor.requires_grad
+        ]
+        torch.autograd.backward([tensor for tensor, _ in used], [grad for _, grad in used])
 
 
 def score(
     model: Any,  # noqa: ANN401 - a model with TRL's fused head
-    backbone: Any,  # noqa: ANN401 - the model below its head
+    pairs: Pairs,
     ids: "torch.Tensor",
     mask: "torch.Tensor",
     scored: int,
-    shared: int,
 ) -> "tuple[torch.Tensor, torch.Tensor]":
     """The log-prob and the entropy at each of the scored columns (B, scored).
 
     Args:
         model: Called as TRL calls it.
-        backbone: Called for the common beginning.
+        pairs: What was read of the tokens that all rows begin with.
         ids: As for `common_beginning`.
         mask: As for `common_beginning`.
         scored: Columns at the end that are scored.
-        shared: Tokens that all rows begin with, at least 1.
     """
     import torch
+    from transformers import DynamicCache
 
     rows, columns = ids.shape
+    shared = pairs[0][0].shape[-2]
+    cache = DynamicCache()
+    for layer, pair in enumerate(pairs):
+        cache.update(*(tensor.expand(rows, -1, -1, -1) for tensor in pair), layer)
     starts = mask.long().argmax(1)[:, None]
-    first = int(starts[0])
-    beginning = ids[:1, first : first + shared]
-    cache = backbone(input_ids=beginning, use_cache=True).cache
-    cache.batch_repeat_interleave(rows)
     # Of a row that begins later, the first columns left are still the beginning: they are masked,
     # and every other token keeps its column, so that what is scored stands where it stood.
     places = torch.arange(shared, columns, device=ids.device)[None]

@@ -56,6 +56,9 @@ class Collecting:
     def passed(self, _step):
         return False
 
+    def boundary(self, _number):
+        return False
+
 
 def trainer_of(template, tokenizer, folder, change=lambda row: row, **changes):
     """A trainer that is about to make its first step, with an adapter that says something."""
@@ -114,9 +117,9 @@ def watched(monkeypatch) -> list[int]:
     shared: list[int] = []
     score = grpo.score
 
-    def scoring(*arguments, **options):
-        shared.append(options["shared"])
-        return score(*arguments, **options)
+    def scoring(model, pairs, *rest):
+        shared.append(pairs[0][0].shape[-2])
+        return score(model, pairs, *rest)
 
     monkeypatch.setattr(grpo, "score", scoring)
     return shared
@@ -196,6 +199,53 @@ def test_without_diagnoses_the_loss_is_trls_own(
     assert max(value.abs().max() for value in wanted.values()) > 1e-3
     for name, value in wanted.items():
         assert torch.allclose(gradient[name], value, atol=1e-6, rtol=1e-4), name
+
+
+@pytest.mark.parametrize(
+    ("trl", "updates"),
+    [
+        ({}, 1),
+        ({"per_device_train_batch_size": 2, "beta": 0.2}, 1),
+        ({"per_device_train_batch_size": 3, "gradient_accumulation_steps": 4}, 2),
+    ],
+)
+def test_an_update_goes_by_trls_own_gradient(
+    template, tokenizer, tmp_path, monkeypatch, trl, updates
+):
+    """Through the whole of TRL's loop, in which the beginning of all rollouts is read once."""
+    import torch
+    from transformers import TrainerCallback
+
+    from seal.train import grpo
+
+    gradients, readings, read = [], [], grpo.read
+
+    class Keeping(TrainerCallback):
+        def on_pre_optimizer_step(self, *_, model, **__):
+            named = model.named_parameters()
+            gradients.append({n: w.grad.clone() for n, w in named if w.requires_grad})
+
+    def reading(backbone, ids):
+        readings.append(torch.is_grad_enabled())
+        return read(backbone, ids)
+
+    hand_out(monkeypatch, tokenizer)
+    monkeypatch.setattr(grpo, "read", reading)
+    # At this rate no weight of single precision moves.
+    options = {"rate": 1e-12, "generations": 1, "steps": 1}
+    trl = {"max_grad_norm": 0.0, **trl}
+    trainer = trainer_of(template, tokenizer, tmp_path, trl=trl, **options)
+    trainer.add_callback(Keeping())
+    trainer.train()
+    assert len(gradients) == sum(readings) == updates
+    theirs = trl_of(trainer)
+    whole = theirs._generate_and_score_completions(rows_of(trainer))
+    _, wanted = loss_and_gradient(theirs, [whole])
+    for name, value in wanted.items():
+        # Each update is scaled as if it were all; together they are.
+        found = torch.stack([gradient[name] for gradient in gradients]).mean(0)
+        assert torch.allclose(found, value, atol=1e-6, rtol=1e-4), name
+    assert max(value.abs().max() for value in wanted.values()) > 1e-3
 
 
 def test_the_advantages_of_trl_are_left_alone_without_reweighting(
