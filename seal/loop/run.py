@@ -164,12 +164,10 @@ class _Parts:
 def _train(
     template: EnvironmentTemplate, model: str, config: LoopConfig, parts: _Parts
 ) -> Training:
-    from transformers import logging
-
     from seal.models.weights import load_weights, split_name
     from seal.train.trainer import train as train_adapter
 
-    logging.disable_progress_bar()
+    _silence_progress_bars()
     seed, folder = parts.seed, parts.folder
     clock = Clock(folder)
     with clock.timed("warm start"):
@@ -204,6 +202,13 @@ def _train(
         rewriter_usage=loop.rewriter.spent(),
         stages=added_up(clock.stages()),
     )
+
+
+def _silence_progress_bars() -> None:
+    """Of files that are read and written: progress is the watch's to show."""
+    from transformers import logging
+
+    logging.disable_progress_bar()
 
 
 def _warm_start(template: EnvironmentTemplate, model: str, config: LoopConfig, watch: Watch) -> str:

@@ -17,11 +17,12 @@ import pytest
 import seal
 from seal.config import GateConfig, LoopConfig, LoopSearchConfig, TrainConfig
 from seal.envs.template import EnvironmentTemplate
-from seal.loop import run
+from seal.loop import generations, run
 from seal.models import weights
 from seal.models.protocol import PolicyInput, Reply
 from seal.models.simulated import SimulatedPolicy
 from seal.rollout.agent import Arena, roll_out
+from seal.soundness.facts import Facts, collect_facts
 from seal.train.trainer import adapter_folder
 from seal.types import Rollout, Sampling, Task
 from tests.evolve.parcels import write_parcels
@@ -33,16 +34,27 @@ CONFIG = LoopConfig(
         budget=900,
         profile_tasks=30,
         screen_scenarios=4,
-        gate=GateConfig(scenarios=60, removal_scenarios=10),
+        gate=GateConfig(scenarios=40, removal_scenarios=6),
     ),
-    validation_tasks=30,
-    test_tasks=40,
+    validation_tasks=20,
+    test_tasks=30,
 )
 
 
 @cache
 def parcels() -> EnvironmentTemplate:
     return seal.load_environment(write_parcels(Path(mkdtemp()) / "parcels"))
+
+
+@cache
+def _facts() -> Facts:
+    return collect_facts(parcels())
+
+
+def facts_of(template: EnvironmentTemplate) -> Facts:
+    """The facts of the parcel desk, told once for all tests."""
+    assert template.name == "parcels"
+    return _facts()
 
 
 class Reader:
@@ -81,7 +93,7 @@ class Trainer:
         self,
         _model: object,
         _tokenizer: object,
-        generations: Any,
+        loop: Any,
         config: TrainConfig,
         *,
         seed: int,
@@ -100,13 +112,13 @@ class Trainer:
             kept.write_text(str(number))
             self.begun.append(number)
             self._die(f"begin {number}")
-            arena = generations.begin(number, Reader(name, f"v{number}", self.skills[number]))
+            arena = loop.begin(number, Reader(name, f"v{number}", self.skills[number]))
             if arena is None:
                 return
             for step in range(number * config.steps, (number + 1) * config.steps):
-                collected = list(self._collected(arena, generations.tasks(), name, step))
+                collected = list(self._collected(arena, loop.tasks(), name, step))
                 self._die(f"step {step}")
-                generations.seen(
+                loop.seen(
                     step, collected, {"mean_score": min(1.0, 0.1 * step), "sampled_tokens": 7.0}
                 )
 
@@ -140,6 +152,8 @@ def install(fake: Trainer, patch: pytest.MonkeyPatch) -> None:
         kept = (Path(number) / "adapter_model.safetensors").read_text()
         return Reader(name, f"adapter {kept}", fake.skills[int(kept)])
 
+    patch.setattr(run, "_silence_progress_bars", lambda: None)
+    patch.setattr(generations, "collect_facts", facts_of)
     patch.setattr(run, "_warm_start", lambda *_: BASE)
     patch.setattr(run, "check_work", lambda *_: None)
     patch.setattr(weights, "weights_version", lambda *_: "0")

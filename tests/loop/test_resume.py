@@ -116,7 +116,7 @@ def test_other_settings_are_another_run(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path)
     other = CONFIG.model_copy(update={"test_tasks": 7})
-    with pytest.raises(ConfigError, match=r"config\.test_tasks: 40 there, 7 now"):
+    with pytest.raises(ConfigError, match=r"config\.test_tasks: 30 there, 7 now"):
         seal.train(parcels(), "local:x", config=other, options=TrainOptions(out=tmp_path))
     settings = json.dumps((tmp_path / "run.toml").read_text(encoding="utf-8"))
     assert "local:x" in settings
