@@ -8,6 +8,7 @@ import pytest
 
 from seal.config import TrainConfig
 from seal.errors import ConfigError
+from seal.types import UserTurn
 from tests.train.bell import Loop, bell, hand_out, small_model, words_of
 
 needs_torch = pytest.mark.skipif(
@@ -69,6 +70,28 @@ def test_a_run_goes_through_all_boundaries_and_learns(
     assert equal(adapters[2], adapter(tmp_path / "run" / "checkpoint-4"))
     assert not hasattr(model, "peft_config")
     assert capfd.readouterr() == ("", "")
+
+
+def test_what_earns_reward_is_said_more_often(template, tokenizer, tmp_path):
+    """With draws of the model's own: any answer with an e in it passes."""
+    loop = Loop(template)
+    task = template.tasks("train")[0]
+    turn = UserTurn(user="Say it.", gold=(), answer=("e",))
+    loop.tasks = lambda: [task.model_copy(update={"turns": (turn,)})]
+    trained(
+        loop,
+        tokenizer,
+        tmp_path / "run",
+        generations=1,
+        steps=8,
+        group_size=16,
+        max_tokens=2,
+        rate=0.05,
+        trl={"lr_scheduler_type": "constant"},
+    )
+    rewards = [figures["mean_reward"] for figures in loop.figures]
+    assert 0.0 < sum(rewards[:2]) / 2 < 0.6
+    assert sum(rewards[-2:]) / 2 > sum(rewards[:2]) / 2 + 0.2
 
 
 def test_the_adapter_of_a_boundary_loads_as_the_policy_it_was(
