@@ -316,7 +316,8 @@ def _trained_text(found: "Training", number: int | None) -> str:
     if not scores:
         return ""
     made = sum(step.rollouts for step in steps)
-    return f"{len(steps)} steps, {made} rollouts, mean score {scores[0]:.3f} to {scores[-1]:.3f}"
+    many = f"{len(steps)} step{'s' * (len(steps) != 1)}"
+    return f"{many}, {made} rollouts, mean score {scores[0]:.3f} to {scores[-1]:.3f}"
 
 
 def trained_name(found: "Training", folder: Path) -> str:

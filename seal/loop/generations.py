@@ -169,7 +169,7 @@ class Loop:
         if number == self._config.train.generations:
             return None
         steps = self._config.train.steps
-        self.watch.stage(f"generation {number}: {steps} GRPO steps")
+        self.watch.stage(f"generation {number}: {steps} GRPO step{'s' * (steps != 1)}")
         self._training = number, time.monotonic()
         return self.arena
 
