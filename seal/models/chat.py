@@ -26,9 +26,9 @@ class Piece:
 
 
 def prompt_text(prompt: str, tools: Iterable[RenderedTool]) -> str:
-    """The system message: the prompt, then the tools."""
-    lines = [line for tool in tools for line in tool_lines(tool)]
-    return f"{START}system\n{prompt}\n" + "".join(f"{line}\n" for line in lines) + f"{END}\n"
+    """The system message: the prompt, then the tools; no mark in their words counts as one."""
+    lines = [prompt, *(line for tool in tools for line in tool_lines(tool))]
+    return f"{START}system\n" + "".join(f"{_marked(line)}\n" for line in lines) + f"{END}\n"
 
 
 def tool_lines(tool: RenderedTool) -> list[str]:
@@ -76,7 +76,7 @@ def dialogue_pieces(messages: Sequence[Message], tools: Iterable[RenderedTool]) 
 
     The pieces that the policy wrote are exactly what a sampler would have had to sample.
     """
-    pieces = [Piece(prompt_text(_marked(messages[0].content), tools), sampled=False)]
+    pieces = [Piece(prompt_text(messages[0].content, tools), sampled=False)]
     heard: list[Message] = []
     for message in messages[1:]:
         if message.role != "assistant":

@@ -95,3 +95,10 @@ def test_the_pieces_of_a_dialogue_are_what_a_sampler_reads_and_writes():
     ]
     assert pieces[1].text == heard_text(messages[1:2])
     assert pieces[3].text == f"\n{heard_text(messages[3:4])}"
+
+
+@given(text=st.text() | st.sampled_from(MARKS))
+def test_no_words_end_the_system_message(text: str):
+    tool = RenderedTool(name="ring", description=f"Rings. {text}", parameters={})
+    shown = prompt_text(f"Be kind. {text}", [tool])
+    assert [shown.count(mark) for mark in MARKS] == [1, 1, 0, 0]
