@@ -99,10 +99,13 @@ class TrainConfig(Record):
     reweighting: Literal["none", "paper"] = "none"
     rho: Literal["static", "dynamic"] = "static"
     """Weights of the paper's labels: as printed, or following the failures."""
+    exposure: float = Field(default=0.5, ge=0, le=1)
+    """Share of groups that read the evolved words at first; it falls evenly to 0. The others read
+    the author's own, under which the policy is scored."""
     temperature: float = Field(default=1.0, gt=0)
     max_tokens: int = Field(default=192, ge=1)
     """Tokens of one reply."""
-    rate: float = Field(default=1e-4, gt=0)
+    rate: float = Field(default=1e-3, gt=0)
     """The learning rate."""
     lora_rank: int = Field(default=16, ge=1)
     lora_alpha: int = Field(default=32, ge=1)

@@ -232,7 +232,7 @@ class Loop:
         found = StepFigures(
             step=step,
             generation=step // self._config.train.steps,
-            candidate=first.candidate,
+            candidate=self.candidate.id,
             policy_version=first.policy_version,
             rollouts=len(collected),
             figures={name: round(value, 6) for name, value in figures.items()},

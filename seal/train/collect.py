@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from seal.config import TrainConfig
 from seal.diagnose import diagnose_rollout
@@ -83,9 +84,11 @@ class Collector:
         """Groups of the last step that had to be rolled out again."""
 
     def collect(
-        self, arena: Arena, policy: LocalPolicy, tasks: Sequence[Task], step: int
+        self, words: Iterable[Arena], policy: LocalPolicy, tasks: Sequence[Task], step: int
     ) -> list[Collected]:
         """One group for each of these tasks, group after group, each with all its rollouts.
+
+        Every group reads the words of one arena, the arenas being in the order of the tasks.
 
         A rollout that is unscored, that has no tokens, or that cannot be diagnosed although reward
         or weights need it, is no zero: its whole group is made again.
@@ -93,6 +96,7 @@ class Collector:
         Raises:
             ModelFailure, EnvironmentFailure: No whole group came out of any of the tasks tried.
         """
+        arenas = list(islice(words, len(tasks)))
         found: dict[int, list[Collected]] = {}
         why = ""
         self.again = 0
@@ -103,7 +107,10 @@ class Collector:
                 if place not in found
             }
             self.again += len(groups) if attempt else 0
-            made = self._roll_out(arena, policy, [job for jobs in groups.values() for job in jobs])
+            made: dict[str, Collected | str] = {}
+            for arena in {id(arena): arena for arena in arenas}.values():
+                here = [jobs for place, jobs in groups.items() if arenas[place] is arena]
+                made |= self._roll_out(arena, policy, [job for jobs in here for job in jobs])
             for place, jobs in groups.items():
                 group = [made[_key(job)] for job in jobs]
                 whole = [one for one in group if isinstance(one, Collected)]

@@ -16,6 +16,7 @@ from seal.models.local import LocalPolicy
 from seal.rollout.agent import Arena
 from seal.train.checkpoints import newest_checkpoint, saving
 from seal.train.collect import Collected, Collector, task_order, trainable
+from seal.train.exposure import exposed
 from seal.types import Task
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ class _Conductor:
         self._collector = Collector(tasks, trainer.config, seed)
         self._policy: LocalPolicy
         self._arena: Arena
+        self._original: Arena
         trainer.conductor = self
 
     def run(self) -> None:
@@ -161,6 +163,7 @@ class _Conductor:
         if arena is None:
             return False
         self._arena = arena
+        self._original = arena.under(arena.template.original)
         return number < self._trainer.config.generations
 
     def _keep(self, folder: Path) -> None:
@@ -172,17 +175,31 @@ class _Conductor:
             partial.rename(folder)
 
     def collect(self, names: Sequence[str], step: int) -> list[Collected]:
-        """The groups of a step, rolled out with the words in force."""
+        """The groups of a step: some read the words in force, the others the author's own."""
         version = self._trainer.version()
         if version != self._policy.version:
             self._policy.refresh(version)
         tasks = [self._tasks[name] for name in names]
-        return self._collector.collect(self._arena, self._policy, tasks, step)
+        first = step * self._groups
+        words = (
+            self._arena if exposed(self._trainer.config, self._seed, group) else self._original
+            for group in range(first, first + len(tasks))
+        )
+        return self._collector.collect(words, self._policy, tasks, step)
 
     def seen(self, step: int, collected: Sequence[Collected], figures: dict[str, float]) -> None:
         """Pass a step's rollouts on to the loop."""
         self._generations.seen(
-            step, collected, {**figures, "groups_again": float(self._collector.again)}
+            step,
+            collected,
+            {
+                **figures,
+                "groups_again": float(self._collector.again),
+                "exposed": sum(
+                    one.rollout.candidate == self._arena.candidate.id for one in collected
+                )
+                / len(collected),
+            },
         )
 
     def passed(self, step: int) -> bool:

@@ -1,6 +1,7 @@
 """Which rollouts a step of training gets."""
 
 from collections.abc import Callable
+from itertools import repeat
 
 import pytest
 
@@ -82,7 +83,7 @@ def keys(rows: list[Collected]) -> list[tuple[str, int]]:
 def test_groups_come_whole_and_in_order_with_tokens_reward_and_labels(arena):
     tasks = arena.template.tasks("train")
     policy = Speller(lambda given: right(given) if given.sample % 2 else 3)
-    rows = collector(arena).collect(arena, policy, [tasks[3], tasks[0]], step=5)
+    rows = collector(arena).collect(repeat(arena), policy, [tasks[3], tasks[0]], step=5)
     assert [row.task.id for row in rows] == ["bell-3"] * 3 + ["bell-0"] * 3
     assert [row.reward for row in rows] == [row.rollout.reward for row in rows]
     assert {row.reward for row in rows} == {0.0, 1.0}
@@ -108,21 +109,21 @@ def test_no_two_rollouts_of_a_run_share_a_sample_number(arena):
     found = [
         one
         for step in range(4)
-        for one in keys(made.collect(arena, Speller(right), [task, task], step))
+        for one in keys(made.collect(repeat(arena), Speller(right), [task, task], step))
     ]
     assert len(set(found)) == len(found) == 24
-    again = collector(arena).collect(arena, Speller(right), [task, task], 3)
+    again = collector(arena).collect(repeat(arena), Speller(right), [task, task], 3)
     assert keys(again) == found[18:]
 
 
 def test_a_group_that_something_of_ours_broke_is_made_again_as_a_whole(arena):
     tasks = arena.template.tasks("train")[:2]
-    plain = keys(collector(arena).collect(arena, Speller(right), tasks, 0))
+    plain = keys(collector(arena).collect(repeat(arena), Speller(right), tasks, 0))
     # Twenty jams the bell, which is a failure of the environment.
     broken = plain[1]
     policy = Speller(lambda given: 20 if (given.task.id, given.sample) == broken else right(given))
     made = collector(arena)
-    rows = made.collect(arena, policy, tasks, 0)
+    rows = made.collect(repeat(arena), policy, tasks, 0)
     assert [row.task.id for row in rows] == ["bell-0"] * 3 + ["bell-1"] * 3
     assert not set(keys(rows[:3])) & set(plain[:3])
     assert keys(rows[3:]) == plain[3:]
@@ -134,7 +135,7 @@ def test_a_group_that_something_of_ours_broke_is_made_again_as_a_whole(arena):
 def test_a_task_that_never_works_gives_way_to_another(arena):
     tasks = arena.template.tasks("train")
     policy = Speller(lambda given: 20 if given.task.id == "bell-0" else right(given))
-    rows = collector(arena).collect(arena, policy, [tasks[1], tasks[0]], 0)
+    rows = collector(arena).collect(repeat(arena), policy, [tasks[1], tasks[0]], 0)
     others = {row.task.id for row in rows[3:]}
     assert len(others) == 1
     assert "bell-0" not in others
@@ -146,7 +147,7 @@ def test_where_nothing_works_it_is_said_what_broke(arena):
     tasks = arena.template.tasks("train")[:1]
     policy = Speller(lambda _: 20)
     with pytest.raises(EnvironmentFailure, match=r"step 7: 1 of 1 groups.*\n.*jammed"):
-        collector(arena).collect(arena, policy, tasks, 7)
+        collector(arena).collect(repeat(arena), policy, tasks, 7)
     assert len(policy.samples) == 3 * collect.TRIES * collect.TASKS
     assert len({name for name, _ in policy.samples}) == collect.TASKS
     assert policy.keep_tokens is False
@@ -158,15 +159,15 @@ def test_a_model_that_fails_is_the_models_failure(arena):
             raise ModelFailure("no weights")
 
     with pytest.raises(ModelFailure, match="no weights"):
-        collector(arena).collect(arena, Broken(right), arena.template.tasks("train")[:1], 0)
+        collector(arena).collect(repeat(arena), Broken(right), arena.template.tasks("train")[:1], 0)
 
 
 def test_a_rollout_without_tokens_is_made_again(arena):
     tasks = arena.template.tasks("train")[:1]
-    first = keys(collector(arena).collect(arena, Speller(right), tasks, 0))
+    first = keys(collector(arena).collect(repeat(arena), Speller(right), tasks, 0))
     policy = Speller(right)
     policy.without_tokens = {f"{first[2][0]}#{first[2][1]}"}
-    rows = collector(arena).collect(arena, policy, tasks, 0)
+    rows = collector(arena).collect(repeat(arena), policy, tasks, 0)
     assert not set(keys(rows)) & set(first)
 
 
@@ -189,7 +190,7 @@ def test_diagnosis_matters_where_reward_or_weights_need_it(arena, monkeypatch, s
     monkeypatch.setattr(collect, "diagnose_rollout", diagnosing)
     tasks = arena.template.tasks("train")[:1]
     made = collector(arena, **settings)
-    rows = made.collect(arena, Speller(lambda _: 3), tasks, 0)
+    rows = made.collect(repeat(arena), Speller(lambda _: 3), tasks, 0)
     assert (made.again == 1) == again
     assert (blind[0] in {row.rollout.id for row in rows}) == (not again)
 
@@ -197,7 +198,7 @@ def test_diagnosis_matters_where_reward_or_weights_need_it(arena, monkeypatch, s
 def test_progress_ranks_what_the_verifier_fails(arena):
     tasks = [arena.template.tasks("train")[1]]
     policy = Speller(lambda given: 3 if given.turn >= given.sample % 3 else right(given))
-    rows = collector(arena, reward="progress").collect(arena, policy, tasks, 0)
+    rows = collector(arena, reward="progress").collect(repeat(arena), policy, tasks, 0)
     assert sorted((row.reward, row.rollout.reward) for row in rows) == [
         (0.0, 0.0),
         (0.25, 0.0),
