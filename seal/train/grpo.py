@@ -25,7 +25,7 @@ from seal.train.arguments import grpo_arguments, updates_per_step
 from seal.train.checkpoints import Checkpoint, saving, seal_checkpoint
 from seal.train.collect import Collected
 from seal.train.packing import repack
-from seal.train.prefix import Apart, Pairs, beginning_of, common_beginning, read, score
+from seal.train.prefix import Apart, Pairs, beginnings_of, common_beginning, read, score
 from seal.train.spans import per_token, turn_tokens
 from seal.types import Task, content_hash
 
@@ -84,7 +84,7 @@ class SealTrainer(GRPOTrainer):
         self._rows: list[Collected] = []
         self._frozen = ""
         self._learning = False
-        self._apart: Apart | None = None
+        self._apart: list[Apart] | None = None
         arguments = grpo_arguments(config, model, seed=seed, folder=folder)
         lora = LoraConfig(
             r=config.lora_rank,
@@ -204,6 +204,9 @@ class SealTrainer(GRPOTrainer):
             short = batch["completion_ids"].shape[1] - padded.shape[1]
             padded = torch.nn.functional.pad(padded, (0, short)).to(batch["advantages"].device)
             batch["advantages"] = batch["advantages"][:, None] * padded
+        seen = sorted({row.rollout.candidate for row in self._rows})
+        words = [seen.index(row.rollout.candidate) for row in self._rows]
+        batch["words"] = torch.tensor(words, device=batch["advantages"].device)
         figures = {**self._figures(rows), "step_scale": scale}
         for name, value in figures.items():
             self._metrics["train"][name].append(value)
@@ -238,7 +241,7 @@ class SealTrainer(GRPOTrainer):
         if not self.model.training or self._buffered_inputs is before:
             return inputs
         window = self.args.gradient_accumulation_steps
-        self._buffered_inputs = repack(self._buffered_inputs, window, skip=self._skips())
+        self._buffered_inputs = repack(self._buffered_inputs, window, free=self._is_free())
         return self._buffered_inputs[self._step % self.args.steps_per_generation]
 
     def _get_per_token_logps_and_entropies(
@@ -270,17 +273,19 @@ class SealTrainer(GRPOTrainer):
         return log_probs, entropies if options.get("compute_entropy") else None, None
 
     def _read(self, backbone: Any, common: torch.Tensor) -> Pairs:  # noqa: ANN401
-        """Keys and values of a beginning; while learning, of the one of the whole update."""
+        """Keys and values of a beginning; while learning, one that the update knows."""
         if not (self._learning and torch.is_grad_enabled()):
             return read(backbone, common)
         if self._apart is None:
             window = self.args.gradient_accumulation_steps
             first = self._step % self.args.steps_per_generation // window * window
-            beginning = beginning_of(self._buffered_inputs[first : first + window])
-            if len(beginning) < WORTH_SHARING:
-                return read(backbone, common)
-            self._apart = Apart(read(backbone, beginning))
-        return self._apart.pairs()
+            beginnings = beginnings_of(self._buffered_inputs[first : first + window])
+            self._apart = [
+                Apart(ids, read(backbone, ids)) for ids in beginnings if len(ids) >= WORTH_SHARING
+            ]
+        fits = (one for one in self._apart if one.begins(common))
+        known = max(fits, key=lambda one: len(one.ids), default=None)
+        return known.pairs() if known else read(backbone, common)
 
     def training_step(self, *arguments: Any) -> Any:  # noqa: ANN401 - transformers'
         """TRL's micro-batch; after the last of an update, what their beginning has to learn."""
@@ -288,7 +293,8 @@ class SealTrainer(GRPOTrainer):
         loss = super().training_step(*arguments)
         self._learning = False
         if self._apart is not None and self.accelerator.sync_gradients:
-            self._apart.learn()
+            for one in self._apart:
+                one.learn()
             self._apart = None
         return loss
 
@@ -299,8 +305,8 @@ class SealTrainer(GRPOTrainer):
         checkpointing = getattr(backbone, "gradient_checkpointing", False)
         return plain and not (sliding or checkpointing or options.get("compute_aux_loss"))
 
-    def _skips(self) -> bool:
-        """Whether a rollout without advantage adds nothing: to loss, divisor or gradient."""
+    def _is_free(self) -> bool:
+        """Whether rollouts without advantage add nothing: to loss, divisor or gradient."""
         return (
             self.loss_type in ("dapo", "cispo")
             and self.beta == 0.0

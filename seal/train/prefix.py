@@ -32,21 +32,30 @@ def common_beginning(ids: "torch.Tensor", mask: "torch.Tensor", scored: int) -> 
     return ids[0, columns[0, :shared]]
 
 
-def beginning_of(batches: "Sequence[Mapping[str, torch.Tensor]]") -> "torch.Tensor":
-    """The tokens that all rows of all these micro-batches begin with."""
+def beginnings_of(batches: "Sequence[Mapping[str, torch.Tensor]]") -> "list[torch.Tensor]":
+    """For each of the words that micro-batches read, the tokens that all of their rows begin with.
+
+    Micro-batches in which words are mixed have no say.
+    """
     import torch
 
-    shared = [
-        common_beginning(
-            torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1),
-            torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1),
-            batch["completion_ids"].shape[1],
-        )
-        for batch in batches
-    ]
-    longest = min(map(len, shared))
-    same = torch.stack([(one[:longest] == shared[0][:longest]) for one in shared]).all(0)
-    return shared[0][: longest if bool(same.all()) else int(same.long().argmin())]
+    by_words: dict[int, list[torch.Tensor]] = {}
+    for batch in batches:
+        words = batch["words"].unique().tolist()
+        if len(words) == 1:
+            ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
+            mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
+            common = common_beginning(ids, mask, batch["completion_ids"].shape[1])
+            by_words.setdefault(words[0], []).append(common)
+    return [_common(found) for found in by_words.values()]
+
+
+def _common(sequences: "Sequence[torch.Tensor]") -> "torch.Tensor":
+    import torch
+
+    first, longest = sequences[0], min(map(len, sequences))
+    same = torch.stack([one[:longest] == first[:longest] for one in sequences]).all(0)
+    return first[: longest if bool(same.all()) else int(same.long().argmin())]
 
 
 Pairs = list[tuple[Any, Any]]
@@ -63,13 +72,19 @@ class Apart:
     """A common beginning whose gradient is gathered over many losses, and then taken back once.
 
     Args:
-        pairs: What was read, with its graph.
+        ids: Its tokens.
+        pairs: What was read of them, with its graph.
     """
 
-    def __init__(self, pairs: Pairs) -> None:
+    def __init__(self, ids: "torch.Tensor", pairs: Pairs) -> None:
+        self.ids = ids
         self._read = [tensor for pair in pairs for tensor in pair]
         # In single precision: many small gradients add up here.
         self._gathered = [tensor.detach().float().requires_grad_() for tensor in self._read]
+
+    def begins(self, common: "torch.Tensor") -> bool:
+        """Whether these tokens begin with it."""
+        return bool(common[: len(self.ids)].equal(self.ids))
 
     def pairs(self) -> Pairs:
         """Keys and values cut off from their graph, as one loss is to use them."""
@@ -88,7 +103,8 @@ class Apart:
             for gathered, tensor in zip(self._gathered, self._read, strict=True)
             if gathered.grad is not None and tensor.requires_grad
         ]
-        torch.autograd.backward([tensor for tensor, _ in used], [grad for _, grad in used])
+        if used:
+            torch.autograd.backward([tensor for tensor, _ in used], [grad for _, grad in used])
 
 
 def score(

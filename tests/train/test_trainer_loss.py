@@ -3,14 +3,11 @@
 import dataclasses
 import importlib.util
 import os
-from collections import Counter
 
 import pytest
 
-from seal.config import TrainConfig
-from seal.rollout.agent import Arena
-from seal.train.collect import Collector
-from tests.train.bell import bell, hand_out, small_model, words_of
+from tests.train.bell import bell, hand_out, words_of
+from tests.train.steps import rows_of, step_of, trainer_of
 
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("trl") is None and not os.environ.get("CI"),
@@ -29,75 +26,6 @@ def tokenizer(template):
     from seal.models.tiny import tiny_tokenizer
 
     return tiny_tokenizer(words_of(template))
-
-
-class Collecting:
-    """A conductor with nothing but rollouts; `change` may alter them."""
-
-    def __init__(self, trainer, template, change=lambda row: row):
-        self._trainer = trainer
-        self._arena = Arena(template)
-        self._tasks = {task.id: task for task in template.tasks("train")}
-        self._change = change
-        self._collector = Collector(list(self._tasks.values()), trainer.config, seed=0)
-        self.rows = []
-        self.figures = {}
-
-    def collect(self, names, step):
-        policy = self._trainer.policy("local:test", seed=0)
-        tasks = [self._tasks[name] for name in names]
-        made = self._collector.collect(self._arena, policy, tasks, step)
-        self.rows = [self._change(row) for row in made]
-        return self.rows
-
-    def seen(self, _step, _rows, figures):
-        self.figures = figures
-
-    def passed(self, _step):
-        return False
-
-    def boundary(self, _number):
-        return False
-
-
-def trainer_of(template, tokenizer, folder, change=lambda row: row, **changes):
-    """A trainer that is about to make its first step, with an adapter that says something."""
-    import torch
-
-    from seal.train.grpo import SealTrainer
-
-    config = TrainConfig(**{"groups": 4, "group_size": 6, "max_tokens": 24, **changes})
-    order = template.tasks("train")[: config.groups]
-    trainer = SealTrainer(small_model(tokenizer), tokenizer, config, order, seed=0, folder=folder)
-    torch.manual_seed(1)
-    shake(trainer)
-    trainer.conductor = Collecting(trainer, template, change)
-    trainer.current_gradient_accumulation_steps = trainer.args.gradient_accumulation_steps
-    trainer.model.train()
-    return trainer
-
-
-def shake(trainer) -> None:
-    import torch
-
-    with torch.no_grad():
-        for name, weight in trainer.model.named_parameters():
-            if "lora" in name:
-                weight.normal_(std=0.1)
-
-
-def rows_of(trainer) -> list[dict]:
-    """What TRL's loader would bring for one step."""
-    prompts = trainer.train_dataset["prompt"]
-    size = trainer.config.group_size
-    return [{"prompt": name} for name in prompts for _ in range(size)]
-
-
-def step_of(trainer) -> list[dict]:
-    """All micro-batches of one step."""
-    trainer._buffered_inputs = None
-    trainer._prepare_inputs(rows_of(trainer))
-    return trainer._buffered_inputs
 
 
 def loss_and_gradient(trainer, batches):
@@ -202,17 +130,23 @@ def test_without_diagnoses_the_loss_is_trls_own(
 
 
 @pytest.mark.parametrize(
-    ("trl", "updates"),
+    ("trl", "updates", "words"),
     [
-        ({}, 1),
-        ({"per_device_train_batch_size": 2, "beta": 0.2}, 1),
-        ({"per_device_train_batch_size": 3, "gradient_accumulation_steps": 4}, 2),
+        ({}, 1, 1),
+        ({"per_device_train_batch_size": 2, "beta": 0.2}, 1, 1),
+        ({"per_device_train_batch_size": 3, "gradient_accumulation_steps": 4}, 2, 1),
+        ({"per_device_train_batch_size": 4}, 1, 2),
+        ({"per_device_train_batch_size": 8, "loss_type": "grpo"}, 1, 2),
     ],
 )
 def test_an_update_goes_by_trls_own_gradient(
-    template, tokenizer, tmp_path, monkeypatch, trl, updates
+    template, tokenizer, tmp_path, monkeypatch, trl, updates, words
 ):
-    """Through the whole of TRL's loop, in which the beginning of all rollouts is read once."""
+    """Through the whole of TRL's loop, in which the beginning of all rollouts is read once.
+
+    With two sorts of words, each has a beginning of its own; where a micro-batch must mix them,
+    what they have in common is read for it alone.
+    """
     import torch
     from transformers import TrainerCallback
 
@@ -236,8 +170,13 @@ def test_an_update_goes_by_trls_own_gradient(
     trl = {"max_grad_norm": 0.0, **trl}
     trainer = trainer_of(template, tokenizer, tmp_path, trl=trl, **options)
     trainer.add_callback(Keeping())
+    arena = trainer.conductor.arenas[0]
+    told = arena.under(arena.candidate.with_texts({"ring.affordance": "It tires after three."}))
+    trainer.conductor.arenas = [arena, arena, told, told] if words == 2 else [arena]
     trainer.train()
-    assert len(gradients) == sum(readings) == updates
+    mixed = words == 2 and trainer.loss_type == "grpo"
+    assert len(gradients) == updates
+    assert sum(readings) == updates * words + mixed
     theirs = trl_of(trainer)
     whole = theirs._generate_and_score_completions(rows_of(trainer))
     _, wanted = loss_and_gradient(theirs, [whole])
@@ -266,6 +205,7 @@ def test_the_advantages_of_trl_are_left_alone_without_reweighting(
     monkeypatch.setattr(GRPOTrainer, "_generate_and_score_completions", keeping)
     ours = trainer._generate_and_score_completions(rows_of(trainer))
     assert ours["advantages"].shape == (24,)
+    assert ours.pop("words").unique().tolist() == [0]
     assert ours.keys() == kept[0].keys()
     assert all(torch.equal(ours[key], kept[0][key]) for key in ours)
 
@@ -348,63 +288,3 @@ def test_what_was_told_gets_no_gradient(template, tokenizer, tmp_path, monkeypat
         assert not leaf.grad[~sampled].any()
         assert leaf.grad[sampled & (batch["advantages"] != 0)].all()
     assert told_somewhere
-
-
-@pytest.mark.parametrize(("temperature", "batches"), [(1.0, 3), (0.7, 1)])
-def test_what_was_sampled_is_what_is_trained(
-    template, tokenizer, tmp_path, monkeypatch, temperature, batches
-):
-    """2,000 rollouts of random models in all."""
-    import torch
-
-    from seal.models.sampler import Sampler
-
-    fed, draw, close = Counter(), Sampler._draw, Sampler.close
-    drawn: dict[int, list[int]] = {}
-
-    def drawing(self, rows, logits):
-        for row in rows:
-            drawn.setdefault(id(row), []).append(len(row.ids))
-        draw(self, rows, logits)
-
-    def closing(self, row):
-        fed[tuple(row.ids), tuple(drawn.pop(id(row)))] += 1
-        close(self, row)
-
-    monkeypatch.setattr(Sampler, "_draw", drawing)
-    monkeypatch.setattr(Sampler, "close", closing)
-    trainer = trainer_of(
-        template,
-        tokenizer,
-        tmp_path,
-        groups=8,
-        group_size=63,
-        max_tokens=5,
-        temperature=temperature,
-        trl={"loss_type": "grpo", "per_device_train_batch_size": 84},
-    )
-    heard_a_tool = 0
-    for number in range(batches):
-        trainer.state.global_step = number
-        shake(trainer)
-        fed.clear()
-        trained: Counter = Counter()
-        for batch in step_of(trainer):
-            ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
-            mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
-            sampled = batch["completion_mask"] * batch["tool_mask"]
-            learned = torch.cat([torch.zeros_like(batch["prompt_ids"]), sampled], 1)
-            for row, there, marks in zip(ids, mask.bool(), learned, strict=True):
-                places = tuple(marks[there].nonzero().flatten().tolist())
-                trained[tuple(row[there].tolist()), places] += 1
-            with torch.no_grad():
-                log_probs, _, _ = trainer._get_per_token_logps_and_entropies(
-                    trainer.model, ids, mask, sampled.shape[1]
-                )
-            off = (log_probs - batch["sampling_per_token_logps"])[sampled.bool()]
-            assert off.abs().max() < 1e-4
-        assert trained.total() == 504
-        assert trained == fed
-        steps = (len(turn.steps) for row in trainer.conductor.rows for turn in row.rollout.turns)
-        heard_a_tool += sum(count > 1 for count in steps)
-    assert heard_a_tool
