@@ -76,7 +76,7 @@ class EvolveConfig(SearchConfig):
 class LoopSearchConfig(SearchConfig):
     """How `seal train` evolves the words, one generation before every round of steps."""
 
-    budget: int = Field(default=2400, ge=0)
+    budget: int = Field(default=1000, ge=0)
     """Rollouts of all generations together; 0 leaves the words as they are."""
     profile_tasks: int = Field(default=60, ge=1)
     proposals: int = Field(default=6, ge=1)
@@ -95,7 +95,8 @@ class TrainConfig(Record):
     """Tasks of one step."""
     group_size: int = Field(default=8, ge=2)
     """Rollouts of one task, whose rewards are compared."""
-    reward: Literal["outcome", "progress"] = "outcome"
+    reward: Literal["outcome", "progress"] = "progress"
+    """The verifier's word, or how far a rollout came before its fault: failures then rank too."""
     reweighting: Literal["none", "paper"] = "none"
     rho: Literal["static", "dynamic"] = "static"
     """Weights of the paper's labels: as printed, or following the failures."""
@@ -105,8 +106,8 @@ class TrainConfig(Record):
     temperature: float = Field(default=1.0, gt=0)
     max_tokens: int = Field(default=192, ge=1)
     """Tokens of one reply."""
-    rate: float = Field(default=1e-3, gt=0)
-    """The learning rate."""
+    rate: float | None = Field(default=None, gt=0)
+    """The learning rate; None: as suits the size of the model."""
     lora_rank: int = Field(default=16, ge=1)
     lora_alpha: int = Field(default=32, ge=1)
     trl: dict[str, Any] = Field(default_factory=dict)

@@ -9,8 +9,6 @@ needs it follows it, with all rules in the words and with all but this one.
 import argparse
 import json
 import random
-import re
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -23,7 +21,7 @@ from seal.resources import resource_folder
 from seal.rollout.agent import Arena, Outcome, begin
 from seal.rollout.batch import at_own_pace
 from seal.rollout.scores import wilson
-from seal.train.corpus import GUIDANCE, PHRASINGS, Mode, lesson_words
+from seal.train.corpus import GUIDANCE, PHRASINGS, Mode, lesson_words, without_rules
 from seal.types import Candidate, Sampling, Slot, Task
 
 FIRST_SEED = 500_000
@@ -47,7 +45,7 @@ def original(template: EnvironmentTemplate, _rng: random.Random) -> Candidate:
 
 
 def silent(template: EnvironmentTemplate, _rng: random.Random) -> Candidate:
-    """No slot says anything; what the author's prose states stays."""
+    """No slot says anything."""
     return template.original.with_texts(dict.fromkeys(template.original.texts, ""))
 
 
@@ -98,8 +96,8 @@ CONDITIONS: dict[str, tuple[Words, bool]] = {
     "right words": (right, False),
     "right words, held-out phrasing": (held_out, False),
     "wrong words": (wrong, True),
-    "no slots, empty messages": (silent, False),
-    "no slots, rule-stating messages": (message, False),
+    "no words, empty messages": (silent, True),
+    "no words, rule-stating messages": (message, True),
 }
 """The words of each condition, and whether the author's prose is left out, rules and all."""
 REQUIRES = "prerequisite"
@@ -109,15 +107,6 @@ KINDS = ("room", "food", "day", "hour", "length", "portions", REQUIRES)
 @cache
 def _template(folder: Path, seed: int) -> EnvironmentTemplate:
     return load_template(folder, resource_folder("env_templates"), seed)
-
-
-def without_prose(folder: Path, target: Path) -> Path:
-    """A copy of an environment whose own prose states no rule: slots alone do."""
-    shutil.copytree(folder, target)
-    for file in (target / "tools").glob("*.jinja"):
-        text = re.sub(r"[,:] \{\{ rule\.\w+ \}\}", "", file.read_text(encoding="utf-8"))
-        file.write_text(text, encoding="utf-8")
-    return target
 
 
 def roll_out(policy, folder: Path, words: Words, name: str, n: int) -> list[tuple[Task, Outcome]]:
@@ -191,7 +180,7 @@ def show(outcomes: Sequence[tuple[Task, Outcome]]) -> None:
 def table(policy, n: int, only: str, shown: int) -> Iterator[dict[str, object]]:
     shipped = resource_folder("env_templates") / "rooms"
     with tempfile.TemporaryDirectory() as scratch:
-        bare = without_prose(shipped, Path(scratch) / "rooms")
+        bare = without_rules(shipped, Path(scratch) / "rooms")
         for name, (words, prose_left_out) in CONDITIONS.items():
             if only in name:
                 outcomes = roll_out(policy, bare if prose_left_out else shipped, words, name, n)

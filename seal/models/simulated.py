@@ -36,6 +36,8 @@ class Reader:
     """How often it acts where it should ask or decline and was not told to; None: as it errs."""
     everywhere: bool = False
     """Whether it reads a rule in the words of any tool, not of the one it calls alone."""
+    corrections: int = 1
+    """Errors that it corrects in one turn, where their messages say how."""
 
 
 LONG_RUN = 5
@@ -68,7 +70,7 @@ class SimulatedPolicy:
         turn = _Reading(given, self._reader)
         plan = turn.plan()
         slips = tuple(p.slip for p in plan if p.slip) + turn.dropped
-        at, corrected = 0, False
+        at, corrected = 0, 0
         logged = slips
         for results in turn.results():
             logged = ()
@@ -76,11 +78,12 @@ class SimulatedPolicy:
             for call, result in zip(plan[at:], results, strict=False):
                 if result.failed:
                     logged += call.became_refused()
-                    fix = None if corrected else turn.correction(call, result.content)
+                    spent = corrected >= self._reader.corrections
+                    fix = None if spent else turn.correction(call, result.content)
                     if fix is None:
                         return Reply("I could not do that.", slips=logged)
                     fixes += fix
-                    corrected = True
+                    corrected += 1
             at += len(results)
             plan[at:at] = fixes
         if at >= len(plan):

@@ -64,6 +64,8 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
 """What TRL itself looks at only after the first rollouts."""
 _SMALL = 20_000_000
 """Weights up to which a model counts as small."""
+_FAST, _SLOW = 2e-3, 1e-4
+"""Learning rates of an adapter of a small and of a large model, where the settings name none."""
 _FEW, _MANY = 2, 8
 """Rollouts that are trained on at once, for memory's sake: of a large and of a small model."""
 
@@ -150,7 +152,8 @@ def grpo_arguments(config: TrainConfig, model: Any, *, seed: int, folder: Path) 
 
     check_arguments(config)
     given = dict(config.trl)
-    shape = _shape(config, sum(weight.numel() for weight in model.parameters()))
+    weights = sum(weight.numel() for weight in model.parameters())
+    shape = _shape(config, weights)
     cuda = torch.cuda.is_available()
     values: dict[str, Any] = {
         "use_cpu": not cuda,
@@ -164,7 +167,7 @@ def grpo_arguments(config: TrainConfig, model: Any, *, seed: int, folder: Path) 
         **shape,
         "output_dir": str(folder),
         "seed": seed,
-        "learning_rate": config.rate,
+        "learning_rate": config.rate or (_FAST if weights < _SMALL else _SLOW),
         "temperature": config.temperature,
         "num_generations": config.group_size,
         # Only the constant of dr_grpo comes from it.

@@ -6,10 +6,14 @@ the words: the teacher then sends what the user said, and corrects itself when a
 """
 
 import random
+import re
+import shutil
+import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 
 from seal.envs.render import SYSTEM
 from seal.envs.slots import constraint_values, fill
@@ -29,6 +33,11 @@ PHRASINGS: dict[str, tuple[str, ...]] = {
         "It must be one of {allowed}.",
         "Allowed: {allowed}.",
         "Written as {allowed}.",
+        "Here we say {allowed}.",
+        "Please take the right one: {allowed}.",
+        "Known values are {allowed}, nothing else works.",
+        "Put in what stands for the name ({allowed}).",
+        "The list to choose from is {allowed}.",
         "Send the code and not the name, we have {allowed}.",
     ),
     "format": (
@@ -37,6 +46,11 @@ PHRASINGS: dict[str, tuple[str, ...]] = {
         "It must be in a form like {format}.",
         "Expected: {format}.",
         "Form: {format}.",
+        "Here we say {format}.",
+        "Please put it this way: {format}.",
+        "Only a text such as {format} works.",
+        "For example {format}, and the others in the same way.",
+        "The right way is {format}.",
         "Give it in the style {format}.",
     ),
     "unit": (
@@ -45,6 +59,11 @@ PHRASINGS: dict[str, tuple[str, ...]] = {
         "Number of {unit}.",
         "Unit: {unit}.",
         "Counted in {unit}.",
+        "Here we say {unit}.",
+        "Please tell how many {unit}.",
+        "The value is in {unit}, whatever was said.",
+        "As so many {unit}.",
+        "What stands here means {unit}.",
         "Count it as {unit}, please.",
     ),
     "minimum": ("At least {minimum}.", "Not below {minimum}.", "From {minimum} up."),
@@ -55,11 +74,22 @@ PHRASINGS: dict[str, tuple[str, ...]] = {
         "It requires {requires}.",
         "Only after {requires}.",
         "First call {requires}, then this.",
+        "Before this, call {requires}.",
+        "Please begin with {requires}, it is needed first.",
+        "It works only when {requires} was called before.",
+        "There must be a call of {requires} first.",
+        "Always use {requires} first, whatever was said.",
         "Make sure that {requires} came before.",
     ),
 }
 """Ways to state each kind of rule; the last of each is held out, to test reading on."""
-NOTHING_FIRST = ("No other call is needed.", "It needs nothing else.", "Call it at once.")
+NOTHING_FIRST = (
+    "No other call is needed.",
+    "It needs nothing else.",
+    "Call it at once.",
+    "Please call it alone.",
+    "It works without anything first.",
+)
 GUIDANCE = (
     "Ask if something is missing, decline what no tool can do.",
     "If a request lacks a detail, ask for it; if no tool fits, decline.",
@@ -84,10 +114,15 @@ MODES: tuple[tuple[float, Mode], ...] = (
     (0.25, Mode(share=0.4, messages=True, errs=1.0)),
     (0.15, Mode(share=0.5, messages=False, errs=0.5)),
 )
+_RULE = re.compile(r"[,:]? ?\{\{-? *rule\.\w+ *-?\}\}")
 KEPT = 32
 """Templates held at once."""
 RENEWED = 0.1
 """Chance that a lesson is of a seed that was not at hand."""
+SILENT = 0.4
+"""Chance that a seed is taken without the rules that the author's prose states."""
+CORRECTIONS = 6
+"""Errors of one turn that a lesson's teacher corrects: with no rule stated, they come in a row."""
 PLANNED = 0.4
 """Chance that words prescribe calls before a tool that changes something, needed or not."""
 
@@ -101,22 +136,25 @@ class Corpus:
     """
 
     def __init__(self, folder: Path, seeds: Sequence[int]) -> None:
-        self._folder = folder
+        scratch = mkdtemp(prefix="seal-")
+        weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
+        self._folders = (folder, without_rules(folder, Path(scratch) / folder.name))
         self._seeds = list(seeds)
-        self._kept: OrderedDict[int, EnvironmentTemplate] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, bool], EnvironmentTemplate] = OrderedDict()
         self._questions: dict[int, Questions] = {}
 
     def template(self, rng: random.Random) -> EnvironmentTemplate:
-        """The environment under one of the seeds."""
-        seed = rng.choice(self._seeds)
+        """The environment under one of the seeds, now and then without its author's prose."""
+        key = rng.choice(self._seeds), rng.random() < SILENT
         if len(self._kept) >= KEPT and rng.random() >= RENEWED:
             return self._kept[rng.choice(list(self._kept))]
-        if seed not in self._kept:
+        if key not in self._kept:
+            seed, silent = key
             defaults = resource_folder("env_templates")
-            self._kept[seed] = load_template(self._folder, defaults, seed)
+            self._kept[key] = load_template(self._folders[silent], defaults, seed)
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
-        return self._kept[seed]
+        return self._kept[key]
 
     def lesson(self, rng: random.Random, tasks: int, tools: int | None = None) -> list[Piece]:
         """One dialogue over several tasks, under words of its own.
@@ -131,7 +169,9 @@ class Corpus:
         mode = rng.choices([m for _, m in MODES], [w for w, _ in MODES])[0]
         words = lesson_words(template, mode, rng)
         arena = Arena(template, words, contract_hash="lesson")
-        teacher = SimulatedPolicy(Reader(errs=mode.errs, slips=0.0, acts=0.0, everywhere=True))
+        teacher = SimulatedPolicy(
+            Reader(errs=mode.errs, slips=0.0, acts=0.0, everywhere=True, corrections=CORRECTIONS)
+        )
         pieces: list[Piece] = []
         for task in _tasks(template, rng, tasks, tools):
             outcome = roll_out(
@@ -179,6 +219,18 @@ class Corpus:
         """Plain texts of lessons, to learn a tokenizer from."""
         for _ in range(lessons):
             yield "".join(piece.text for piece in self.lesson(rng, 2))
+
+
+def without_rules(folder: Path, target: Path) -> Path:
+    """A copy of an environment whose own prose states no rule: only slots can.
+
+    What stays is a sentence with a gap, such as "Day." for "Day, like 14 May.".
+    """
+    shutil.copytree(folder, target, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in target.glob("tools/*.jinja"):
+        text = _RULE.sub("", file.read_text(encoding="utf-8"))
+        file.write_text(text, encoding="utf-8")
+    return target
 
 
 def _tasks(

@@ -45,7 +45,7 @@ class WarmStartSettings:
 
     drill_steps: int = 600
     """Steps of copying and looking up, before any dialogue."""
-    lesson_steps: int = 800
+    lesson_steps: int = 900
     tokens: int = 2500
     """Tokens of a step; a step of drills has half as many."""
     tasks: int = 3

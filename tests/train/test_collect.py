@@ -72,7 +72,8 @@ def right(given: PolicyInput) -> int | None:
 
 
 def collector(arena: Arena, **changes) -> Collector:
-    config = TrainConfig(**{"groups": 2, "group_size": 3, "max_tokens": 7, **changes})
+    given = {"groups": 2, "group_size": 3, "max_tokens": 7, "reward": "outcome", **changes}
+    config = TrainConfig(**given)
     return Collector(arena.template.tasks("train"), config, seed=4)
 
 

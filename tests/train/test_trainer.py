@@ -193,7 +193,7 @@ def test_what_passes_through_reaches_trl(template, tokenizer, tmp_path, monkeypa
     logged = [entry for entry in state["log_history"] if "loss" in entry]
     assert [entry["step"] for entry in logged] == [2, 4]
     assert {entry["learning_rate"] for entry in logged} == {0.01}
-    assert all("step_scale" in entry and "rewards/outcome/mean" in entry for entry in logged)
+    assert all("step_scale" in entry and "rewards/progress/mean" in entry for entry in logged)
 
 
 def test_tasks_whose_tools_change_are_left_out(template, tokenizer, tmp_path, monkeypatch):
