@@ -7,6 +7,8 @@ from seal.rollout.agent import Arena
 from seal.train.collect import Collector
 from tests.train.bell import small_model
 
+SMALL = {"groups": 4, "group_size": 6, "max_tokens": 24, "reward": "outcome"}
+
 
 class Collecting:
     """A conductor with nothing but rollouts; `change` may alter them."""
@@ -44,7 +46,7 @@ def trainer_of(template, tokenizer, folder, change=lambda row: row, **changes):
 
     from seal.train.grpo import SealTrainer
 
-    config = TrainConfig(**{"groups": 4, "group_size": 6, "max_tokens": 24, **changes})
+    config = TrainConfig(**{**SMALL, **changes})
     order = template.tasks("train")[: config.groups]
     trainer = SealTrainer(small_model(tokenizer), tokenizer, config, order, seed=0, folder=folder)
     torch.manual_seed(1)

@@ -166,7 +166,7 @@ def test_an_update_goes_by_trls_own_gradient(
     hand_out(monkeypatch, tokenizer)
     monkeypatch.setattr(grpo, "read", reading)
     # At this rate no weight of single precision moves.
-    options = {"rate": 1e-12, "generations": 1, "steps": 1}
+    options = {"rate": 1e-12, "generations": 1, "steps": 1, "reward": "progress"}
     trl = {"max_grad_norm": 0.0, **trl}
     trainer = trainer_of(template, tokenizer, tmp_path, trl=trl, **options)
     trainer.add_callback(Keeping())
