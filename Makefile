@@ -5,9 +5,20 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PINS := --constraint .ci/constraints.txt
 
-.PHONY: demo test lint clean
+.PHONY: demo quick-demo words test lint clean
 
-demo: $(VENV)/core
+demo: words $(VENV)/train
+	@echo
+	$(BIN)/seal fetch smollm2
+	@echo
+	$(BIN)/seal train rooms -m local:smollm2 --config examples/quick.toml
+
+# What CI runs of it: the same with the tiny policy, and a warm start too short to teach much.
+quick-demo: words $(VENV)/train
+	@echo
+	$(BIN)/seal train rooms -m local:tiny --config examples/ci.toml
+
+words: $(VENV)/core
 	$(BIN)/seal check rooms
 	@echo
 	$(BIN)/seal evolve rooms -m sim:novice
@@ -29,6 +40,10 @@ $(BIN)/python:
 
 $(VENV)/core: pyproject.toml .ci/constraints.txt | $(BIN)/python
 	$(PIP) install $(PINS) --editable .
+	@touch $@
+
+$(VENV)/train: pyproject.toml .ci/constraints.txt | $(BIN)/python
+	$(PIP) install $(PINS) --editable '.[train]'
 	@touch $@
 
 $(VENV)/dev: pyproject.toml .ci/constraints.txt | $(BIN)/python
