@@ -1,8 +1,8 @@
-"""Does training pay? `python -m tests.gain --seeds 8 [--out runs/gain] [--jobs 2] [-- seal's options]`.
+"""Does training pay? `python -m tests.gain --seeds 8 [--out runs/gain] [-- OPTIONS OF SEAL TRAIN]`.
 
 Runs `seal train ENV -m MODEL` once a seed, each in a folder of its own: what is finished is read
 back, what was cut off resumes. The gain is that of the trained over the base policy on the test
-split, under the original words, paired by scenario; the mean is over seeds, with Student's interval.
+split, under the original words, paired by scenario; the mean over seeds has Student's interval.
 """
 
 import argparse
