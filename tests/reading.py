@@ -26,6 +26,8 @@ from seal.types import Candidate, Sampling, Slot, Task
 
 FIRST_SEED = 500_000
 """Convention seeds from here on are for this evaluation alone."""
+TASKS_PER_SEED = 2
+"""Tasks under the same words, so that their prompt is read once."""
 RIGHT = Mode(share=1.0, messages=False, errs=1.0)
 
 Words = Callable[[EnvironmentTemplate, random.Random], Candidate]
@@ -110,15 +112,15 @@ def _template(folder: Path, seed: int) -> EnvironmentTemplate:
 
 
 def roll_out(policy, folder: Path, words: Words, name: str, n: int) -> list[tuple[Task, Outcome]]:
-    """One rollout on each of n unseen seeds."""
+    """n rollouts, a few on each of as many unseen seeds as that takes."""
     tasks: dict[str, Task] = {}
 
     def begun() -> Iterator:
         for number in range(n):
-            template = _template(folder, FIRST_SEED + number)
-            arena = Arena(
-                template, words(template, random.Random(f"{name}/{number}")), contract_hash=""
-            )
+            seed = FIRST_SEED + number // TASKS_PER_SEED
+            template = _template(folder, seed)
+            words_of_seed = words(template, random.Random(f"{name}/{seed}"))
+            arena = Arena(template, words_of_seed, contract_hash="")
             task = next(iter(template.scenario("validation", number)))
             task = task.model_copy(update={"id": f"{task.id}-{number}"})
             tasks[task.id] = task
