@@ -9,11 +9,9 @@ PINS := --constraint .ci/constraints.txt
 
 demo: words $(VENV)/train
 	@echo
-	$(BIN)/seal fetch smollm2
-	@echo
-	$(BIN)/seal train rooms -m local:smollm2 --config examples/quick.toml
+	$(BIN)/seal train rooms -m local:tiny --config examples/quick.toml
 
-# What CI runs of it: the same with the tiny policy, and a warm start too short to teach much.
+# What CI runs of it: fewer of everything, and a warm start too short to teach much.
 quick-demo: words $(VENV)/train
 	@echo
 	$(BIN)/seal train rooms -m local:tiny --config examples/ci.toml
