@@ -10,6 +10,7 @@ from typing import Any
 
 from seal.config import TrainConfig
 from seal.errors import ConfigError, did_you_mean
+from seal.models.weights import SMALL
 from seal.train.checkpoints import KEPT
 
 _RUN = "the run decides it"
@@ -62,8 +63,6 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "importance_sampling_level": ("token", "sequence"),
 }
 """What TRL itself looks at only after the first rollouts."""
-_SMALL = 20_000_000
-"""Weights up to which a model counts as small."""
 _FAST, _SLOW = 2e-3, 1e-4
 """Learning rates of an adapter of a small and of a large model, where the settings name none."""
 _FEW, _MANY = 2, 8
@@ -106,7 +105,7 @@ def _problem(key: str, value: object, known: list[str]) -> str:
 def _shape(config: TrainConfig, weights: int) -> dict[str, int]:
     """How the rollouts of a step are cut: micro-batches, and micro-batches of one update."""
     rollouts = config.groups * config.group_size
-    most = _MANY if weights <= _SMALL else _FEW
+    most = _MANY if weights <= SMALL else _FEW
     fits = max(size for size in range(1, most + 1) if rollouts % size == 0)
     micro = _divisor(config.trl, "per_device_train_batch_size", fits, rollouts)
     parts = rollouts // micro
@@ -167,7 +166,7 @@ def grpo_arguments(config: TrainConfig, model: Any, *, seed: int, folder: Path) 
         **shape,
         "output_dir": str(folder),
         "seed": seed,
-        "learning_rate": config.rate or (_FAST if weights < _SMALL else _SLOW),
+        "learning_rate": config.rate or (_FAST if weights < SMALL else _SLOW),
         "temperature": config.temperature,
         "num_generations": config.group_size,
         # Only the constant of dr_grpo comes from it.

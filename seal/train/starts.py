@@ -20,7 +20,7 @@ from typing import Protocol
 from seal.config import WarmStartConfig
 from seal.envs.template import EnvironmentTemplate
 from seal.errors import ConfigError, StorageFailure
-from seal.models.weights import TINY, split_name, weights_version
+from seal.models.weights import TINY, split_name, use_one_thread, weights_version
 from seal.records import write_json
 from seal.resources import cache_folder, resource_folder
 from seal.train.corpus import Corpus
@@ -198,6 +198,8 @@ def _make(path: str, plan: _Plan, watch: Watch) -> None:
     if path == TINY:
         from seal.models.tiny import tiny_model, tiny_tokenizer
 
+        use_one_thread()
+        watch.stage("composing lessons")
         tokenizer = tiny_tokenizer(plan.corpus.texts(random.Random(1), _TEXTS))
         model = tiny_model(len(tokenizer), seed=settings.seed)
         train_tiny(model, tokenizer, plan.corpus, settings, report)

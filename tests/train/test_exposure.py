@@ -1,5 +1,7 @@
 """Exposure fades: from some groups that read the evolved words to none in the last generation."""
 
+from itertools import pairwise
+
 from seal.config import TrainConfig
 from seal.train.exposure import exposed, exposure
 
@@ -9,7 +11,7 @@ def test_exposure_falls_evenly_to_nothing():
     shares = [exposure(config, generation) for generation in range(5)]
     assert shares[0] == 0.8
     assert shares[-1] == 0.0
-    falls = {round(a - b, 9) for a, b in zip(shares, shares[1:], strict=False)}
+    falls = {round(a - b, 9) for a, b in pairwise(shares)}
     assert falls == {0.2}
 
 
