@@ -76,7 +76,7 @@ class EvolveConfig(SearchConfig):
 class LoopSearchConfig(SearchConfig):
     """How `seal train` evolves the words, one generation before every round of steps."""
 
-    budget: int = Field(default=1000, ge=0)
+    budget: int = Field(default=400, ge=0)
     """Rollouts of all generations together; 0 leaves the words as they are."""
     profile_tasks: int = Field(default=60, ge=1)
     proposals: int = Field(default=6, ge=1)

@@ -62,6 +62,27 @@ def message(template: EnvironmentTemplate, rng: random.Random) -> Candidate:
     return silent(template, rng).with_texts(texts)
 
 
+def units(template: EnvironmentTemplate, rng: random.Random) -> Candidate:
+    """Units alone are stated: a wrong one raises no error, so that no message could teach it."""
+    words = right(template, rng)
+    kept = {
+        slot.id: words.texts[slot.id]
+        for slot in template.renderer.slots.values()
+        if slot.kind == "constraint"
+        and slot.argument
+        and slot.tool
+        and (rule := template.contract[slot.tool].rules.get(slot.argument))
+        and rule.unit
+    }
+    return silent(template, rng).with_texts(kept)
+
+
+def units_and_messages(template: EnvironmentTemplate, rng: random.Random) -> Candidate:
+    """As `units`, and errors that state the broken rule."""
+    kept = {slot: text for slot, text in units(template, rng).texts.items() if text}
+    return message(template, rng).with_texts(kept)
+
+
 def wrong(template: EnvironmentTemplate, rng: random.Random) -> Candidate:
     """Another seed's rules, written out wherever this one's would stand."""
     other = _template(template.folder, FIRST_SEED * 2 + rng.randrange(10**6))
@@ -100,6 +121,8 @@ CONDITIONS: dict[str, tuple[Words, bool]] = {
     "wrong words": (wrong, True),
     "no words, empty messages": (silent, True),
     "no words, rule-stating messages": (message, True),
+    "units alone, empty messages": (units, True),
+    "units alone, rule-stating messages": (units_and_messages, True),
 }
 """The words of each condition, and whether the author's prose is left out, rules and all."""
 REQUIRES = "prerequisite"
