@@ -88,7 +88,8 @@ def _tell(error: Exception, code: int, *, debug: bool, text: str = "") -> int:
 def _interrupted() -> int:
     sys.stderr.write("seal: interrupted; what was done is kept. The same command resumes.\n")
     sys.stderr.flush()
-    if threading.active_count() > 1:
+    own = threading.main_thread(), threading.current_thread()
+    if any(not thread.daemon for thread in threading.enumerate() if thread not in own):
         # Calls under way would be waited for at exit; what they bring is made again on resuming.
         os._exit(INTERRUPTED)
     return INTERRUPTED

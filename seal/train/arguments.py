@@ -30,7 +30,7 @@ OWNED: Mapping[str, str] = {
     "num_generations_eval": _LOOP,
     "generation_batch_size": "it is train.groups times train.group_size",
     "steps_per_generation": "it follows from train.groups, train.group_size and "
-    "per_device_train_batch_size; gradient_accumulation_steps below it gives several updates",
+    "per_device_train_batch_size; gradient_accumulation_steps below it makes for more steps",
     "max_steps": _SCHEDULE,
     "num_train_epochs": _SCHEDULE,
     "shuffle_dataset": "SEAL orders the tasks",
@@ -122,7 +122,7 @@ def _divisor(given: Mapping[str, Any], key: str, default: int, whole: int) -> in
     if not isinstance(value, int) or value < 1 or whole % value:
         fits = [size for size in range(1, whole + 1) if whole % size == 0]
         raise ConfigError(
-            f"train.trl.{key}: {value!r} does not divide {whole}.\n"
+            f"train.trl.{key}: {value!r} is no divisor of {whole}.\n"
             f"Choices: {', '.join(map(str, fits))}."
         )
     return value

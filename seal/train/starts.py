@@ -121,7 +121,7 @@ def _plan(path: str, template: EnvironmentTemplate, config: WarmStartConfig) -> 
         "model": path,
         "weights": TINY if path == TINY else weights_version(path),
         "environment": template.manifest.name,
-        "source": _source_hash(template),
+        "files": _source_hash(template),
         "lessons": _lessons_hash(template.folder, seeds),
         "seeds": content_hash(seeds),
         "recipe": RECIPE,

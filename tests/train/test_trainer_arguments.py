@@ -55,7 +55,7 @@ def test_unknown_keys_and_values_are_guessed_at_all_at_once():
 @pytest.mark.parametrize("value", [5, 0, -1, 2.0, "2"])
 def test_a_micro_batch_must_divide_the_rollouts_of_a_step(value):
     said = refused(per_device_train_batch_size=value)
-    assert f"{value!r} does not divide 12.\nChoices: 1, 2, 3, 4, 6, 12." in said
+    assert f"{value!r} is no divisor of 12.\nChoices: 1, 2, 3, 4, 6, 12." in said
 
 
 def test_what_trl_itself_refuses_is_a_mistake_in_the_settings(tmp_path):
