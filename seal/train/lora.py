@@ -8,15 +8,15 @@ from typing import Any
 from seal.models.weights import load_weights
 from seal.train.corpus import Corpus
 from seal.train.resume import ResumePoint
-from seal.train.warmstart import Encoded, WarmStartSettings, backward, encode
+from seal.train.warmstart import DRILLED, Encoded, WarmStartSettings, backward, encode
 
 RANK, ALPHA = 16, 32
-PRETRAINED = WarmStartSettings(drill_steps=20, lesson_steps=50, tokens=1500, tasks=3, rate=1e-3)
+PRETRAINED = WarmStartSettings(drill_steps=60, lesson_steps=120, tokens=1500, tasks=3, rate=2e-3)
 """How a model learns that knows language already: in a fraction of the steps."""
 _WARM_UP = 5
 _QUESTIONS = 8
 """Of one drill."""
-_PLANS = 0.3
+_PLANS = 0.2
 """Share of the drills that ask what is to be called before what."""
 _LEAST = 0.1
 """The rate at the end, as a share of the full one."""
@@ -109,15 +109,19 @@ def _rows(
     """
     rng = random.Random(f"warm start {settings.seed}/{step}")
     lesson = step - settings.drill_steps
+    drilled = lesson < 0 or rng.random() < DRILLED
+    # First the question is a value by itself, later a whole message that has it.
+    messages = rng.random() < (step + 1) / (settings.drill_steps + 1)
+    plans = rng.random() < _PLANS
+    short = rng.random() > 1.25 * lesson / settings.lesson_steps
     rows: list[Encoded] = []
-    wanted = settings.tokens if lesson >= 0 else settings.tokens // 2
-    while sum(len(row.ids) for row in rows) < wanted:
-        if lesson < 0:
-            drill = corpus.plan_drill if rng.random() < _PLANS else corpus.drill
-            pieces = drill(rng, _QUESTIONS)
-        else:
-            short = rng.random() > 1.25 * lesson / settings.lesson_steps
+    while sum(len(row.ids) for row in rows) < settings.tokens // (2 if drilled else 1):
+        if not drilled:
             pieces = corpus.lesson(rng, settings.tasks, rng.randint(2, 4) if short else None)
+        elif plans:
+            pieces = corpus.plan_drill(rng, _QUESTIONS)
+        else:
+            pieces = corpus.drill(rng, _QUESTIONS, messages=messages)
         rows.append(encode(tokenizer, pieces))
     return rows
 
