@@ -49,6 +49,14 @@ class Muon:
                     matrix.mul_(1 - self.rate * self._decay).sub_(moved, alpha=size)
                     matrix.grad = None
 
+    def state_dict(self) -> dict[str, Any]:
+        """The momentum of every shape, as a resume point keeps it."""
+        return {"momentum": [[list(shape), held] for shape, held in self._momentum.items()]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on with the momentum of `state_dict`."""
+        self._momentum = {tuple(shape): held for shape, held in state["momentum"]}
+
 
 def orthogonal(stack: "torch.Tensor") -> "torch.Tensor":
     """Each matrix with its singular values near 1, by Newton-Schulz."""

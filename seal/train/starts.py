@@ -191,6 +191,7 @@ def _make(path: str, plan: _Plan, watch: Watch) -> None:
     made = partial / "made"
     settings = plan.settings
     total = settings.drill_steps + settings.lesson_steps
+    resume = ResumePoint(partial / "resume.pt")
 
     def report(step: int, loss: float) -> None:
         watch.lesson(step + 1, total, loss)
@@ -202,11 +203,10 @@ def _make(path: str, plan: _Plan, watch: Watch) -> None:
         watch.stage("composing lessons")
         tokenizer = tiny_tokenizer(plan.corpus.texts(random.Random(1), _TEXTS))
         model = tiny_model(len(tokenizer), seed=settings.seed)
-        train_tiny(model, tokenizer, plan.corpus, settings, report)
+        train_tiny(model, tokenizer, plan.corpus, settings, report, resume)
         model.save_pretrained(made)
         tokenizer.save_pretrained(made)
     else:
-        resume = ResumePoint(partial / "resume.pt")
         warm_start_adapter(path, made, plan.corpus, settings, report, resume)
     write_json(made / _ABOUT, plan.about)
     made.rename(plan.folder)

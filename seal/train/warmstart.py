@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seal.models.chat import Piece
 from seal.train.corpus import Corpus
 from seal.train.muon import Muon
+from seal.train.resume import ResumePoint
 
 if TYPE_CHECKING:
     import torch
@@ -60,10 +61,15 @@ def train_tiny(
     corpus: Corpus,
     settings: WarmStartSettings,
     report: Callable[[int, float], None] = lambda _step, _loss: None,
+    resume: ResumePoint | None = None,
 ) -> None:
-    """Train all weights: first to copy and look up, then on dialogues."""
+    """Train all weights: first to copy and look up, then on dialogues.
+
+    A training that goes on composes what it had learned from anew, and skips it.
+    """
     import torch
 
+    resume = resume or ResumePoint(None)
     rng = random.Random(f"warm start {settings.seed}")
     torch.manual_seed(settings.seed)
     matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
@@ -73,7 +79,10 @@ def train_tiny(
     adam = torch.optim.AdamW(others, lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.02)
     total = settings.drill_steps + settings.lesson_steps
     model.train()
+    begin = resume.load(model, [muon, adam])
     for step, rows in enumerate(_curriculum(tokenizer, corpus, settings, rng)):
+        if step < begin:
+            continue
         muon.rate = adam.param_groups[0]["lr"] = settings.rate * _schedule(step, total)
         loss = backward(model, rows)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -81,6 +90,7 @@ def train_tiny(
         adam.step()
         adam.zero_grad(set_to_none=True)
         report(step, loss)
+        resume.save(step + 1, model, [muon, adam])
 
 
 def _schedule(step: int, total: int) -> float:

@@ -78,3 +78,34 @@ def test_the_same_settings_train_the_same_weights(tokenizer):
     assert len(losses) == 3
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert not all(torch.equal(first[name], untrained[name]) for name in first)
+
+
+def test_a_killed_warm_start_goes_on_and_trains_the_same_weights(tokenizer, tmp_path):
+    import torch
+
+    from seal.models.tiny import tiny_model
+    from seal.resources import resource_folder
+    from seal.train.corpus import Corpus
+    from seal.train.resume import ResumePoint
+    from seal.train.warmstart import WarmStartSettings, train_tiny
+
+    settings = WarmStartSettings(drill_steps=2, lesson_steps=2, tokens=300, tasks=1)
+
+    def trained(resume: ResumePoint, killed_at: int) -> tuple[dict, list[int]]:
+        corpus = Corpus(resource_folder("env_templates") / "rooms", range(1000, 1003))
+        model, steps = tiny_model(len(tokenizer), seed=0), []
+
+        def report(step: int, _loss: float) -> None:
+            if step == killed_at:
+                raise KeyboardInterrupt
+            steps.append(step)
+
+        train_tiny(model, tokenizer, corpus, settings, report, resume)
+        return model.state_dict(), steps
+
+    with pytest.raises(KeyboardInterrupt):
+        trained(ResumePoint(tmp_path / "resume.pt", every_s=0), killed_at=3)
+    found, steps = trained(ResumePoint(tmp_path / "resume.pt"), killed_at=-1)
+    wanted, _ = trained(ResumePoint(None), killed_at=-1)
+    assert steps == [3]
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
