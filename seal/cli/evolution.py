@@ -1,6 +1,5 @@
 """`seal evolve`, and the lineage: `seal log`, `seal diff`, `seal promote`."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,25 +20,12 @@ if TYPE_CHECKING:
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of an evolve or a train run.")]
 
 
-class RewriterName(StrEnum):
-    """What `--rewriter` takes."""
-
-    OFFLINE = "offline"
-    DSPY = "dspy"
-
-
 def evolve(
     env: options.Env,
     model: options.Model,
     base_url: options.BaseUrl = None,
-    rewriter: Annotated[
-        RewriterName | None,
-        typer.Option("--rewriter", help="What proposes: dspy if a rewriter model is given."),
-    ] = None,
-    rewriter_model: Annotated[
-        str | None,
-        typer.Option("--rewriter-model", metavar="MODEL", help="A litellm name, for dspy."),
-    ] = None,
+    rewriter: options.Rewriter = None,
+    rewriter_model: options.RewriterModel = None,
     rewriter_base_url: Annotated[
         str | None,
         typer.Option("--rewriter-base-url", metavar="URL", help="Where it is not --base-url."),
@@ -97,7 +83,7 @@ def evolve(
 
 
 def rewriter_of(
-    name: RewriterName | None,
+    name: options.RewriterName | None,
     model: str | None,
     base_url: str | None,
     config: "SearchConfig",
@@ -111,7 +97,7 @@ def rewriter_of(
     from seal.errors import ConfigError
     from seal.evolve.offline import OfflineRewriter
 
-    if name is RewriterName.OFFLINE or (name is None and model is None):
+    if name is options.RewriterName.OFFLINE or (name is None and model is None):
         if model is not None:
             raise ConfigError(
                 f"--rewriter offline takes no model, and --rewriter-model {model} is given.\n"

@@ -29,6 +29,13 @@ class SplitName(StrEnum):
         return next((split for split in SPLITS if split == self.value), None)
 
 
+class RewriterName(StrEnum):
+    """What `--rewriter` takes."""
+
+    OFFLINE = "offline"
+    DSPY = "dspy"
+
+
 def _show_version(asked: bool) -> None:
     if asked:
         typer.echo(f"seal {__version__}")
@@ -62,6 +69,14 @@ Split = Annotated[SplitName, typer.Option("--split", help="The tasks to use.")]
 Limit = Annotated[
     int | None,
     typer.Option("-n", "--limit", min=1, metavar="N", help="At most this many tasks."),
+]
+Rewriter = Annotated[
+    RewriterName | None,
+    typer.Option("--rewriter", help="What proposes: dspy if a rewriter model is given."),
+]
+RewriterModel = Annotated[
+    str | None,
+    typer.Option("--rewriter-model", metavar="MODEL", help="A litellm name, for dspy."),
 ]
 Jobs = Annotated[
     int, typer.Option("-j", "--jobs", min=1, metavar="N", help="Rollouts at the same time.")

@@ -9,7 +9,7 @@ import typer
 
 from seal.cli import options
 from seal.cli.console import note, print_json_line, print_line, print_table
-from seal.cli.evolution import RewriterName, rewriter_of
+from seal.cli.evolution import rewriter_of
 from seal.cli.generations import Announcer, score_row
 from seal.cli.runs import note_spend, spent_before
 
@@ -34,14 +34,8 @@ def train(
             "-m", "--model", metavar="MODEL", help="local:tiny, local:smollm2, local:FOLDER."
         ),
     ],
-    rewriter: Annotated[
-        RewriterName | None,
-        typer.Option("--rewriter", help="What proposes: dspy if a rewriter model is given."),
-    ] = None,
-    rewriter_model: Annotated[
-        str | None,
-        typer.Option("--rewriter-model", metavar="MODEL", help="A litellm name, for dspy."),
-    ] = None,
+    rewriter: options.Rewriter = None,
+    rewriter_model: options.RewriterModel = None,
     rewriter_base_url: Annotated[
         str | None,
         typer.Option("--rewriter-base-url", metavar="URL", help="The server of that model."),

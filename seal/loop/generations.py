@@ -62,8 +62,11 @@ class Watch(Protocol):
 
 
 @dataclass(slots=True)
-class _Kept:
-    """An earlier version of the policy, of which the kept rollouts are all that is left."""
+class Named:
+    """A policy that is no more than its name and version: not loaded yet, or trained past.
+
+    All that it can answer with are rollouts that are kept.
+    """
 
     name: str
     version: str
@@ -109,7 +112,7 @@ class Loop:
         self._clock = Clock(folder)
         self._training: tuple[int, float] | None = None
         """The generation whose steps are under way, and when they began."""
-        nobody = _Kept("", "")
+        nobody = Named("", "")
         self.ledger = Ledger(nobody, rollouts, config.evolve.budget, folder, watch.advance)
         self.rewriter = RecordedRewriter(rewriter, folder)
         self.checkpoints: list[Checkpoint] = []
@@ -183,7 +186,7 @@ class Loop:
                     f"{self._folder.path / 'checkpoints.jsonl'}: checkpoint {earlier} is missing.\n"
                     "Start the run over with --fresh."
                 )
-            self._at(earlier, _Kept(name, self._versions[earlier]))
+            self._at(earlier, Named(name, self._versions[earlier]))
 
     def _at(self, number: int, policy: Policy) -> None:
         self.ledger.policy = policy

@@ -15,7 +15,7 @@ from seal.evolve.evidence import Rewriter
 from seal.evolve.lineage import Generation, changed_slots
 from seal.evolve.offline import OfflineRewriter
 from seal.evolve.run import check_size, decisive_sampling, dropped_seeds
-from seal.loop.generations import Clock, Loop, Watch
+from seal.loop.generations import Clock, Loop, Named, Watch
 from seal.loop.outcome import (
     Checkpoint,
     FinalScores,
@@ -309,17 +309,6 @@ def evaluation(config: LoopConfig, seed: int) -> RolloutSettings:
     )
 
 
-@dataclass(slots=True)
-class _Named:
-    """A model by its name, before it is loaded."""
-
-    name: str
-    version: str
-
-    def act(self, given: object) -> Any:  # noqa: ANN401 - never asked
-        raise NotImplementedError
-
-
 def describe(
     template: EnvironmentTemplate, model: str, rewriter: Rewriter, config: LoopConfig, seed: int
 ) -> dict[str, Any]:
@@ -333,7 +322,7 @@ def describe(
 
     path, adapter = split_name(model)
     version = TINY if path == TINY else weights_version(path, adapter)
-    named = _Named(model, version)
+    named = Named(model, version)
     return {
         "command": "train",
         **describe_rollouts(Arena(template), named, evaluation(config, seed)),

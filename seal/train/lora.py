@@ -12,7 +12,7 @@ from seal.train.warmstart import DRILLED, Encoded, WarmStartSettings, backward, 
 
 RANK, ALPHA = 16, 32
 PRETRAINED = WarmStartSettings(drill_steps=60, lesson_steps=120, tokens=1500, tasks=3, rate=2e-3)
-"""How a model learns that knows language already: in a fraction of the steps."""
+"""How a model learns that knows language already. That it is enough is yet to be shown."""
 _WARM_UP = 5
 _QUESTIONS = 8
 """Of one drill."""

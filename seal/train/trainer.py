@@ -163,7 +163,9 @@ class _Conductor:
         if arena is None:
             return False
         self._arena = arena
-        self._original = arena.under(arena.template.original)
+        original = arena.template.original
+        # Groups that read the same are rolled out together.
+        self._original = arena if arena.candidate.id == original.id else arena.under(original)
         return number < self._trainer.config.generations
 
     def _keep(self, folder: Path) -> None:

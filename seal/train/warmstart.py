@@ -105,7 +105,7 @@ def _curriculum(
     settings: WarmStartSettings,
     rng: random.Random,
 ) -> Iterator[list[Encoded]]:
-    """The batches, each of one kind, since padding eats the time where lengths differ."""
+    """The batches of all steps: repeats and drills, then lessons with drills between them."""
     symbols = list(range(5, len(tokenizer)))
 
     def drills(share: float) -> list[Encoded]:
@@ -143,7 +143,7 @@ def _batch(tokens: int, make: Callable[[], Encoded]) -> list[Encoded]:
     rows: list[Encoded] = []
     while sum(len(row.ids) for row in rows) < tokens:
         rows.append(make())
-    return sorted(rows, key=lambda row: len(row.ids))
+    return rows
 
 
 def _repeat(symbols: Sequence[int], rng: random.Random, longest: int) -> Encoded:

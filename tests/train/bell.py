@@ -1,9 +1,13 @@
 """A made-up environment of a bell, a random model, and replies that a test hands out to it."""
 
+import importlib.util
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from seal.envs import EnvironmentTemplate, load_environment
 from seal.models.chat import END, call_text
@@ -12,6 +16,15 @@ from seal.train.collect import Collected
 from seal.types import Task
 from tests.factories import write_environment
 
+TRAINER = [
+    pytest.mark.train,
+    pytest.mark.skipif(
+        importlib.util.find_spec("trl") is None and not os.environ.get("CI"),
+        reason="needs the train extra (torch, transformers, trl, peft)",
+    ),
+    pytest.mark.filterwarnings("default"),
+]
+"""The marks of a test that runs the trainer."""
 TOML = 'name = "bell"\ndescription = "A bell."\nlicence = "CC0-1.0"\n[limits]\nsteps = 4\n'
 
 WORLD = '''\

@@ -1,35 +1,17 @@
 """The trainer as a whole, with TRL's own loop around scripted or random rollouts."""
 
-import importlib.util
 import json
-import os
 
 import pytest
 
 from seal.config import TrainConfig
 from seal.errors import ConfigError
 from seal.types import UserTurn
-from tests.train.bell import Loop, bell, hand_out, small_model, words_of
+from tests.train.bell import TRAINER, Loop, hand_out, small_model
 
-needs_torch = pytest.mark.skipif(
-    importlib.util.find_spec("trl") is None and not os.environ.get("CI"),
-    reason="needs the train extra (torch, transformers, trl, peft)",
-)
-pytestmark = [pytest.mark.train, needs_torch, pytest.mark.filterwarnings("default")]
+pytestmark = TRAINER
 
 SMALL = {"generations": 2, "steps": 2, "groups": 2, "group_size": 4, "max_tokens": 24, "rate": 0.01}
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory):
-    return bell(tmp_path_factory.mktemp("bell") / "bell")
-
-
-@pytest.fixture(scope="module")
-def tokenizer(template):
-    from seal.models.tiny import tiny_tokenizer
-
-    return tiny_tokenizer(words_of(template))
 
 
 def trained(loop, tokenizer, folder, model=None, seed=0, **changes):

@@ -1,20 +1,15 @@
 """What of `[train.trl]` reaches TRL, and what is refused before anything is spent."""
 
 import dataclasses
-import importlib.util
-import os
 
 import pytest
 
 from seal.config import TrainConfig
 from seal.errors import ConfigError
 from seal.train.arguments import OWNED, check_arguments, grpo_arguments, updates_per_step
+from tests.train.bell import TRAINER
 
-needs_torch = pytest.mark.skipif(
-    importlib.util.find_spec("trl") is None and not os.environ.get("CI"),
-    reason="needs the train extra (torch, transformers, trl, peft)",
-)
-pytestmark = [pytest.mark.train, needs_torch, pytest.mark.filterwarnings("default")]
+pytestmark = TRAINER
 
 
 def refused(**trl) -> str:

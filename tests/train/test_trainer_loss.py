@@ -1,31 +1,13 @@
 """What the trainer learns from: TRL's own loss, on the tokens that were sampled, turn by turn."""
 
 import dataclasses
-import importlib.util
-import os
 
 import pytest
 
-from tests.train.bell import bell, hand_out, words_of
+from tests.train.bell import TRAINER, hand_out
 from tests.train.steps import rows_of, step_of, trainer_of
 
-needs_torch = pytest.mark.skipif(
-    importlib.util.find_spec("trl") is None and not os.environ.get("CI"),
-    reason="needs the train extra (torch, transformers, trl, peft)",
-)
-pytestmark = [pytest.mark.train, needs_torch, pytest.mark.filterwarnings("default")]
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory):
-    return bell(tmp_path_factory.mktemp("bell") / "bell")
-
-
-@pytest.fixture(scope="module")
-def tokenizer(template):
-    from seal.models.tiny import tiny_tokenizer
-
-    return tiny_tokenizer(words_of(template))
+pytestmark = TRAINER
 
 
 def loss_and_gradient(trainer, batches):

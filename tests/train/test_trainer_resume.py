@@ -1,20 +1,14 @@
 """A training run that was killed goes on as if nothing had happened."""
 
-import importlib.util
 import json
-import os
 
 import pytest
 
 from seal.config import TrainConfig
 from seal.errors import ConfigError, StorageFailure
-from tests.train.bell import Loop, bell, hand_out, small_model, words_of
+from tests.train.bell import TRAINER, Loop, bell, hand_out, small_model
 
-needs_torch = pytest.mark.skipif(
-    importlib.util.find_spec("trl") is None and not os.environ.get("CI"),
-    reason="needs the train extra (torch, transformers, trl, peft)",
-)
-pytestmark = [pytest.mark.train, needs_torch, pytest.mark.filterwarnings("default")]
+pytestmark = TRAINER
 
 SMALL = {"generations": 2, "steps": 2, "groups": 3, "group_size": 4, "max_tokens": 24, "rate": 0.01}
 DYNAMIC = {**SMALL, "reweighting": "paper", "rho": "dynamic"}
@@ -27,13 +21,6 @@ class Killed(BaseException):
 @pytest.fixture(scope="module")
 def template(tmp_path_factory):
     return bell(tmp_path_factory.mktemp("bell") / "bell", tasks=5)
-
-
-@pytest.fixture(scope="module")
-def tokenizer(template):
-    from seal.models.tiny import tiny_tokenizer
-
-    return tiny_tokenizer(words_of(template))
 
 
 def run(loop, tokenizer, folder, seed=0, model=None, **settings):

@@ -1,31 +1,13 @@
 """The tokens that are trained on are the tokens that were sampled."""
 
-import importlib.util
-import os
 from collections import Counter
 
 import pytest
 
-from tests.train.bell import bell, words_of
+from tests.train.bell import TRAINER
 from tests.train.steps import shake, step_of, trainer_of
 
-needs_torch = pytest.mark.skipif(
-    importlib.util.find_spec("trl") is None and not os.environ.get("CI"),
-    reason="needs the train extra (torch, transformers, trl, peft)",
-)
-pytestmark = [pytest.mark.train, needs_torch, pytest.mark.filterwarnings("default")]
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory):
-    return bell(tmp_path_factory.mktemp("bell") / "bell")
-
-
-@pytest.fixture(scope="module")
-def tokenizer(template):
-    from seal.models.tiny import tiny_tokenizer
-
-    return tiny_tokenizer(words_of(template))
+pytestmark = TRAINER
 
 
 @pytest.mark.parametrize(("temperature", "batches"), [(1.0, 3), (0.7, 1)])
