@@ -21,7 +21,8 @@ from seal.resources import resource_folder
 from seal.rollout.agent import Arena, Outcome, begin
 from seal.rollout.batch import at_own_pace
 from seal.rollout.scores import wilson
-from seal.train.corpus import GUIDANCE, PHRASINGS, Mode, lesson_words, without_rules
+from seal.train.corpus import without_rules
+from seal.train.words import GUIDANCE, PHRASINGS, Mode, lesson_words
 from seal.types import Candidate, Sampling, Slot, Task
 
 FIRST_SEED = 500_000

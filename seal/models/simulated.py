@@ -35,7 +35,9 @@ class Reader:
     acts: float | None = None
     """How often it acts where it should ask or decline and was not told to; None: as it errs."""
     everywhere: bool = False
-    """Whether it reads a rule in the words of any tool, not of the one it calls alone."""
+    """Whether it reads a rule wherever it stands: in any tool's words, in any message so far."""
+    heard: tuple[str, ...] = ()
+    """Messages from before the dialogue that it has read, if it reads everywhere."""
     corrections: int = 1
     """Errors that it corrects in one turn, where their messages say how."""
 
@@ -72,8 +74,10 @@ class SimulatedPolicy:
         slips = tuple(p.slip for p in plan if p.slip) + turn.dropped
         at, corrected = 0, 0
         logged = slips
+        told: list[Message] = []
         for results in turn.results():
             logged = ()
+            told += results
             fixes: list[Planned] = []
             for call, result in zip(plan[at:], results, strict=False):
                 if result.failed:
@@ -85,7 +89,7 @@ class SimulatedPolicy:
                     fixes += fix
                     corrected += 1
             at += len(results)
-            plan[at:at] = fixes
+            plan[at:] = [turn.recalled(call, told) for call in [*fixes, *plan[at:]]]
         if at >= len(plan):
             return Reply(turn.answer(), slips=logged)
         calls = tuple(
@@ -208,7 +212,7 @@ class _Reading:
         for name, said in call.as_said.items():
             texts = [words, *self._heard]
             if self.reader.everywhere:
-                texts += self._words.values()
+                texts += [*self._words.values(), *self.reader.heard]
             if self._knows(call, name, texts):
                 continue
             if self._errs(self.reader.errs, "argument", index, name, words):
@@ -235,14 +239,28 @@ class _Reading:
         """What the reader does about an error whose message says how; None: it gives up."""
         if failed.gold is None:
             return None
-        learnt = [name for name in failed.wrong if self._knows(failed.gold, name, [message])]
+        learnt = self._told(failed, failed.gold, message)
         if learnt:
-            arguments = {**failed.arguments, **{n: failed.gold.arguments[n] for n in learnt}}
-            wrong = tuple(name for name in failed.wrong if name not in learnt)
-            return [replace(failed, arguments=arguments, wrong=wrong, slip=None, raw=None)]
+            return [replace(learnt, slip=None, raw=None)]
         if failed.slip and failed.mends(message):
             return [Planned(failed.gold.tool, dict(failed.gold.arguments), gold=failed.gold)]
         return self._prerequisite(failed, failed.gold, message)
+
+    def recalled(self, planned: Planned, results: Sequence[Message]) -> Planned:
+        """A call still to come, with what the errors on the way have taught."""
+        for result in results if self.reader.everywhere else ():
+            if result.failed and planned.gold:
+                planned = self._told(planned, planned.gold, result.content) or planned
+        return planned
+
+    def _told(self, planned: Planned, gold: GoldCall, message: str) -> Planned | None:
+        """The call with the arguments that a message says how to write; None if it says none."""
+        learnt = [name for name in planned.wrong if self._knows(gold, name, [message])]
+        if not learnt:
+            return None
+        arguments = {**planned.arguments, **{name: gold.arguments[name] for name in learnt}}
+        wrong = tuple(name for name in planned.wrong if name not in learnt)
+        return replace(planned, arguments=arguments, wrong=wrong)
 
     def _prerequisite(self, failed: Planned, gold: GoldCall, message: str) -> list[Planned] | None:
         wanted = self.given.contracts[gold.tool].rule.requires

@@ -11,107 +11,31 @@ import shutil
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
 
-from seal.envs.render import SYSTEM
-from seal.envs.slots import constraint_values, fill
 from seal.envs.template import EnvironmentTemplate, load_template
 from seal.models.chat import Piece, dialogue_pieces
 from seal.models.protocol import Message
 from seal.models.simulated import Reader, SimulatedPolicy
 from seal.resources import resource_folder
 from seal.rollout.agent import Arena, roll_out
-from seal.train.drills import Questions, drilled_argument, plan_drill, questions_of, value_drill
-from seal.types import Candidate, Rollout, Rule, Sampling, Slot, Task, ToolContract
-
-PHRASINGS: dict[str, tuple[str, ...]] = {
-    "allowed": (
-        "Use one of {allowed}.",
-        "Codes: {allowed}.",
-        "It must be one of {allowed}.",
-        "Allowed: {allowed}.",
-        "Written as {allowed}.",
-        "Here we say {allowed}.",
-        "Please take the right one: {allowed}.",
-        "Known values are {allowed}, nothing else works.",
-        "Put in what stands for the name ({allowed}).",
-        "The list to choose from is {allowed}.",
-        "Send the code and not the name, we have {allowed}.",
-    ),
-    "format": (
-        "Write it like {format}.",
-        "Like {format}.",
-        "It must be in a form like {format}.",
-        "Expected: {format}.",
-        "Form: {format}.",
-        "Here we say {format}.",
-        "Please put it this way: {format}.",
-        "Only a text such as {format} works.",
-        "For example {format}, and the others in the same way.",
-        "The right way is {format}.",
-        "Give it in the style {format}.",
-    ),
-    "unit": (
-        "Give it in {unit}.",
-        "In {unit}.",
-        "Number of {unit}.",
-        "Unit: {unit}.",
-        "Counted in {unit}.",
-        "Here we say {unit}.",
-        "Please tell how many {unit}.",
-        "The value is in {unit}, whatever was said.",
-        "As so many {unit}.",
-        "What stands here means {unit}.",
-        "Count it as {unit}, please.",
-    ),
-    "minimum": ("At least {minimum}.", "Not below {minimum}.", "From {minimum} up."),
-    "maximum": ("At most {maximum}.", "Not above {maximum}.", "Up to {maximum}."),
-    "requires": (
-        "Call {requires} first.",
-        "Call {requires} before it.",
-        "It requires {requires}.",
-        "Only after {requires}.",
-        "First call {requires}, then this.",
-        "Before this, call {requires}.",
-        "Please begin with {requires}, it is needed first.",
-        "It works only when {requires} was called before.",
-        "There must be a call of {requires} first.",
-        "Always use {requires} first, whatever was said.",
-        "Make sure that {requires} came before.",
-    ),
-}
-"""Ways to state each kind of rule; the last of each is held out, to test reading on."""
-NOTHING_FIRST = (
-    "No other call is needed.",
-    "It needs nothing else.",
-    "Call it at once.",
-    "Please call it alone.",
-    "It works without anything first.",
+from seal.train.drills import (
+    REFUSALS,
+    Questions,
+    correction,
+    drilled_argument,
+    plan_drill,
+    questions_of,
+    value_drill,
 )
-GUIDANCE = (
-    "Ask if something is missing, decline what no tool can do.",
-    "If a request lacks a detail, ask for it; if no tool fits, decline.",
-    "",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """How much of the rules a lesson's words state, and what errors say."""
-
-    share: float
-    """Chance of each rule to be stated."""
-    messages: bool
-    """Whether recovery messages state the rule."""
-    errs: float
-    """Chance of the teacher to err on a rule that it cannot read."""
-
+from seal.train.words import NOTHING_FIRST, Mode, lesson_words, phrase, said
+from seal.types import Rollout, Sampling, Task
 
 MODES: tuple[tuple[float, Mode], ...] = (
-    (0.6, Mode(share=1.0, messages=True, errs=1.0)),
-    (0.25, Mode(share=0.4, messages=True, errs=1.0)),
+    (0.5, Mode(share=1.0, messages=True, errs=1.0)),
+    (0.35, Mode(share=0.2, messages=True, errs=1.0, bare=0.9)),
     (0.15, Mode(share=0.5, messages=False, errs=0.5)),
 )
 _RULE = re.compile(r"[,:]? ?\{\{-? *rule\.\w+ *-?\}\}")
@@ -119,12 +43,12 @@ KEPT = 32
 """Templates held at once."""
 RENEWED = 0.1
 """Chance that a lesson is of a seed that was not at hand."""
-SILENT = 0.4
-"""Chance that a seed is taken without the rules that the author's prose states."""
 CORRECTIONS = 6
 """Errors of one turn that a lesson's teacher corrects: with no rule stated, they come in a row."""
-PLANNED = 0.4
-"""Chance that words prescribe calls before a tool that changes something, needed or not."""
+PLAN_DRILLS = 0.15
+"""Share of drills that ask what is to be called before what."""
+CORRECTION_DRILLS = 0.3
+"""Share of drills, where they ask by whole messages, that ask for a call after an error."""
 
 
 class Corpus:
@@ -143,15 +67,15 @@ class Corpus:
         self._kept: OrderedDict[tuple[int, bool], EnvironmentTemplate] = OrderedDict()
         self._questions: dict[int, Questions] = {}
 
-    def template(self, rng: random.Random) -> EnvironmentTemplate:
-        """The environment under one of the seeds, now and then without its author's prose."""
-        key = rng.choice(self._seeds), rng.random() < SILENT
-        if len(self._kept) >= KEPT and rng.random() >= RENEWED:
-            return self._kept[rng.choice(list(self._kept))]
+    def template(self, rng: random.Random, *, bare: bool = False) -> EnvironmentTemplate:
+        """The environment under one of the seeds, with its author's prose or without its rules."""
+        key = rng.choice(self._seeds), bare
+        at_hand = [kept for kept in self._kept if kept[1] == bare]
+        if len(self._kept) >= KEPT and at_hand and rng.random() >= RENEWED:
+            return self._kept[rng.choice(at_hand)]
         if key not in self._kept:
-            seed, silent = key
             defaults = resource_folder("env_templates")
-            self._kept[key] = load_template(self._folders[silent], defaults, seed)
+            self._kept[key] = load_template(self._folders[bare], defaults, key[0])
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         return self._kept[key]
@@ -165,24 +89,40 @@ class Corpus:
             tools: How many tools it shows at least; None: all of them. A short prompt leaves more
                 of a step's tokens to learn from.
         """
-        template = self.template(rng)
         mode = rng.choices([m for _, m in MODES], [w for w, _ in MODES])[0]
+        template = self.template(rng, bare=rng.random() < mode.bare)
         words = lesson_words(template, mode, rng)
         arena = Arena(template, words, contract_hash="lesson")
-        teacher = SimulatedPolicy(
-            Reader(errs=mode.errs, slips=0.0, acts=0.0, everywhere=True, corrections=CORRECTIONS)
-        )
+        teacher = Reader(mode.errs, slips=0.0, acts=0.0, everywhere=True, corrections=CORRECTIONS)
         pieces: list[Piece] = []
         for task in _tasks(template, rng, tasks, tools):
+            policy = SimulatedPolicy(teacher)
             outcome = roll_out(
-                arena, task, teacher, sample=0, seed=rng.randrange(10**9), sampling=Sampling()
+                arena, task, policy, sample=0, seed=rng.randrange(10**9), sampling=Sampling()
             )
             more = rollout_pieces(arena, task, outcome.rollout)
+            # What a message has said once, it need not say again.
+            teacher = replace(teacher, heard=(*teacher.heard, *_errors(outcome.rollout)))
             # The system message is said once; what follows it is as good in one dialogue.
             pieces = [*pieces, Piece("\n", sampled=False), *more[1:]] if pieces else more
         return pieces
 
-    def drill(self, rng: random.Random, count: int, *, messages: bool = False) -> list[Piece]:
+    def drill(self, rng: random.Random, count: int, *, messages: float = 1.0) -> list[Piece]:
+        """Many short questions, of one of three kinds.
+
+        Args:
+            rng: Where it comes from.
+            count: How many questions.
+            messages: Share of drills, beyond those of plans, that ask by whole user messages.
+        """
+        kind, whole = rng.random(), rng.random() < messages
+        if kind < PLAN_DRILLS:
+            return self.plan_drill(rng, count)
+        if whole and kind < PLAN_DRILLS + CORRECTION_DRILLS:
+            return self.correction_drill(rng, count)
+        return self.value_drill(rng, count, messages=whole)
+
+    def value_drill(self, rng: random.Random, count: int, *, messages: bool = False) -> list[Piece]:
         """One rule in words and many values to send.
 
         Args:
@@ -191,16 +131,36 @@ class Corpus:
             messages: Ask for each by a whole user message.
         """
         template = self.template(rng)
+        questions = self._questions_of(template)
+        tool, argument = drilled_argument(template, questions, rng)
+        stated = said(template.contract[tool], argument, rng)
+        asked = rng.choices(questions[tool, argument], k=count)
+        return value_drill(argument, stated, asked, messages=messages)
+
+    def correction_drill(self, rng: random.Random, count: int) -> list[Piece]:
+        """Calls with one argument as the user said it, and what is called once an error told how.
+
+        Args:
+            rng: Where it comes from.
+            count: How many errors.
+        """
+        template = self.template(rng)
+        questions = self._questions_of(template)
+        pieces: list[Piece] = []
+        while count > 0:
+            tool, argument = drilled_argument(template, questions, rng)
+            question = rng.choice(questions[tool, argument])
+            if argument in question.call.as_said:
+                told = f"{rng.choice(REFUSALS)} {said(template.contract[tool], argument, rng)}"
+                pieces += correction(argument, question, told.strip(), rng)
+                count -= 1
+        return pieces
+
+    def _questions_of(self, template: EnvironmentTemplate) -> Questions:
         seed = template.convention_seed
         if seed not in self._questions:
             self._questions[seed] = questions_of(template)
-        questions = self._questions[seed]
-        tool, argument = drilled_argument(template, questions, rng)
-        slot = Slot(id="", kind="constraint", tool=tool, argument=argument, max_chars=0)
-        contract = template.contract[tool]
-        stated = _stated(slot, contract, contract.rules[argument], rng)
-        asked = rng.choices(questions[tool, argument], k=count)
-        return value_drill(argument, stated, asked, messages=messages)
+        return self._questions[seed]
 
     def plan_drill(self, rng: random.Random, count: int) -> list[Piece]:
         """Tools some of which want others called first, and what is to be called for each."""
@@ -211,7 +171,7 @@ class Corpus:
         for name in rng.sample(names, len(names)):
             text = rng.choice([*NOTHING_FIRST, ""])
             if name in wanted:
-                text = _phrase("requires", rng).replace("{requires}", wanted[name])
+                text = phrase("requires", rng).replace("{requires}", wanted[name])
             lines.append((name, text))
         return plan_drill(lines, wanted, rng.choices(names, k=count))
 
@@ -252,6 +212,11 @@ def _tasks(
             yield task.model_copy(update={"tools": shown})
 
 
+def _errors(rollout: Rollout) -> list[str]:
+    steps = [step for turn in rollout.turns for step in turn.steps]
+    return [result.content for step in steps for result in step.results if result.error]
+
+
 def rollout_pieces(arena: Arena, task: Task, rollout: Rollout) -> list[Piece]:
     """A recorded rollout as the text a local policy would have read and written."""
     messages = [Message("system", arena.prompt)]
@@ -262,82 +227,3 @@ def rollout_pieces(arena: Arena, task: Task, rollout: Rollout) -> list[Piece]:
             messages += [Message("tool", r.content, call_id=r.call_id) for r in step.results]
     names = task.tools if task.tools is not None else tuple(arena.tools)
     return dialogue_pieces(messages, [arena.tools[name] for name in names])
-
-
-def lesson_words(
-    template: EnvironmentTemplate,
-    mode: Mode,
-    rng: random.Random,
-    *,
-    held_out: bool = False,
-    plans: bool = True,
-) -> Candidate:
-    """Words that state each rule with the mode's chance, every time in other phrases.
-
-    Args:
-        template: The environment.
-        mode: How much is stated.
-        rng: Where the words come from.
-        held_out: Use the phrases that no lesson has.
-        plans: Keep the author's own affordances now and then, and prescribe needless calls.
-    """
-    texts = dict(template.original.texts)
-    keep_seeds = plans and rng.random() < 0.2
-    for slot in template.renderer.slots.values():
-        tool = template.contract.tools.get(slot.tool or "")
-        if slot.id == f"{SYSTEM}.guidance":
-            texts[slot.id] = rng.choice(GUIDANCE)
-        elif tool is None:
-            continue
-        elif slot.kind == "affordance" and not (keep_seeds and texts[slot.id]):
-            needless = _needless_plan(template, tool.contract, rng) if plans else ""
-            texts[slot.id] = needless or _affordance(tool.contract, mode, rng, held_out=held_out)
-        elif slot.kind == "constraint" and slot.argument in tool.contract.rules:
-            rule = tool.contract.rules[slot.argument]
-            certain = rule.allowed is not None and not mode.messages
-            if certain or rng.random() < mode.share:
-                texts[slot.id] = _stated(slot, tool.contract, rule, rng, held_out=held_out)
-        elif slot.recovery == "refused" and mode.messages:
-            keys = ("allowed", "format", "unit", "requires")
-            texts[slot.id] = " ".join(_phrase(key, rng, held_out=held_out) for key in keys)
-    return Candidate(texts=texts, parent=template.original.id)
-
-
-def _phrase(key: str, rng: random.Random, *, held_out: bool = False) -> str:
-    return PHRASINGS[key][-1] if held_out else rng.choice(PHRASINGS[key][:-1])
-
-
-def _stated(
-    slot: Slot, tool: ToolContract, rule: Rule, rng: random.Random, *, held_out: bool = False
-) -> str:
-    """A constraint text that says the whole rule; filled in if it is for no slot."""
-    text = " ".join(_phrase(key, rng, held_out=held_out) for key in rule.stated())
-    if slot.id:
-        return text
-    return fill(text, "constraint", constraint_values(tool, slot.argument or ""))
-
-
-def _needless_plan(template: EnvironmentTemplate, tool: ToolContract, rng: random.Random) -> str:
-    """Now and then, calls that a tool does not need: what words prescribe is to be followed."""
-    others = [n for n, t in template.contract.tools.items() if not t.contract.mutates]
-    others = [name for name in others if name != tool.name]
-    if not others or not tool.mutates or rng.random() >= PLANNED:
-        return ""
-    if tool.rule.requires:
-        # A plan that leaves the prerequisite out would teach not to read it.
-        first = [tool.rule.requires, *rng.sample(others, 1)]
-        return f"Before {tool.name}, call {' and '.join(sorted(set(first)))}."
-    if rng.random() < 0.5:
-        return _phrase("requires", rng).replace("{requires}", rng.choice(others))
-    several = rng.sample(others, min(2, len(others)))
-    return f"Before {tool.name}, call {' and '.join(several)}."
-
-
-def _affordance(tool: ToolContract, mode: Mode, rng: random.Random, *, held_out: bool) -> str:
-    """The prerequisite if there is one; where there is none, that there is none."""
-    if rng.random() >= mode.share:
-        return ""
-    if tool.rule.requires:
-        phrase = _phrase("requires", rng, held_out=held_out)
-        return phrase.replace("{requires}", tool.rule.requires)
-    return rng.choice([*NOTHING_FIRST, ""]) if tool.mutates else ""

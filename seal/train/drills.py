@@ -6,14 +6,16 @@ First the question is the value that a user says, then a whole message that has 
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from seal.envs.template import EnvironmentTemplate
-from seal.models.chat import CALL, Piece, heard_text
+from seal.models.chat import CALL, END, Piece, call_text, heard_text
 from seal.models.protocol import Message
-from seal.types import Task
+from seal.types import GoldCall, Task
 
+REFUSALS = ("", "This is not right.", "It was refused.", "No such thing here.", "Not so.")
+"""What an error says before it says how to write an argument."""
 CODES = 0.3
 """Chance, beyond that of any kind of rule, that a drill is of codes: they cannot be guessed."""
 _SCENARIOS = 60
@@ -26,9 +28,13 @@ class Question:
 
     said: str
     message: str
-    """The user message; empty if more than one value in it could be meant."""
+    """The user message."""
+    clear: bool
+    """Whether no other value in the message could be meant."""
     gold: str
     """As JSON."""
+    call: GoldCall
+    """The call that it is an argument of."""
 
 
 Questions = Mapping[tuple[str, str], Sequence[Question]]
@@ -56,9 +62,9 @@ def _asked(template: EnvironmentTemplate, task: Task) -> list[tuple[tuple[str, s
                 # What is said as the tool wants it is asked for too: else all would be converted.
                 said = call.as_said.get(name, call.arguments[name])
                 meant = {json.dumps(c.arguments[name]) for c in calls if name in c.arguments}
-                message = turn.user if len(meant) == 1 else ""
                 gold = json.dumps(call.arguments[name])
-                found.append(((call.tool, name), Question(str(said), message, gold)))
+                question = Question(str(said), turn.user, len(meant) == 1, gold, call)
+                found.append(((call.tool, name), question))
     return found
 
 
@@ -76,7 +82,7 @@ def value_drill(
     pieces = [Piece(f" {argument}: {stated}\n", sampled=False)]
     for question in questions:
         asked = f" {question.said}\n"
-        if messages and question.message:
+        if messages and question.clear:
             asked = heard_text([Message("user", question.message)])
         pieces += [
             Piece(asked, sampled=False),
@@ -84,6 +90,30 @@ def value_drill(
             Piece("\n", sampled=False),
         ]
     return pieces
+
+
+def correction(argument: str, question: Question, told: str, rng: random.Random) -> Iterator[Piece]:
+    """A call with an argument as the user said it, an error that says how, and the right call.
+
+    The other arguments may be as the user said them too: one error tells of one thing.
+
+    Args:
+        argument: The argument; the user says it otherwise than the tool takes it.
+        question: What was asked.
+        told: The error.
+        rng: Where the form of the other arguments comes from.
+    """
+    call = question.call
+    kept = {name: said for name, said in call.as_said.items() if rng.random() < 0.5}
+    right = {**call.arguments, **kept, argument: call.arguments[argument]}
+    wrong = {**right, argument: call.as_said[argument]}
+    sent, again = (
+        f"{call_text(call.tool, json.dumps(arguments))}{END}" for arguments in (wrong, right)
+    )
+    asked = heard_text([Message("user", question.message)])
+    yield Piece(f"{asked}{sent}\n{heard_text([Message('tool', told)])}", sampled=False)
+    yield Piece(again, sampled=True)
+    yield Piece("\n", sampled=False)
 
 
 def plan_drill(

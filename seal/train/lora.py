@@ -16,8 +16,6 @@ PRETRAINED = WarmStartSettings(drill_steps=60, lesson_steps=120, tokens=1500, ta
 _WARM_UP = 5
 _QUESTIONS = 8
 """Of one drill."""
-_PLANS = 0.2
-"""Share of the drills that ask what is to be called before what."""
 _LEAST = 0.1
 """The rate at the end, as a share of the full one."""
 
@@ -111,15 +109,12 @@ def _rows(
     lesson = step - settings.drill_steps
     drilled = lesson < 0 or rng.random() < DRILLED
     # First the question is a value by itself, later a whole message that has it.
-    messages = rng.random() < (step + 1) / (settings.drill_steps + 1)
-    plans = rng.random() < _PLANS
+    messages = (step + 1) / (settings.drill_steps + 1)
     short = rng.random() > 1.25 * lesson / settings.lesson_steps
     rows: list[Encoded] = []
     while sum(len(row.ids) for row in rows) < settings.tokens // (2 if drilled else 1):
         if not drilled:
             pieces = corpus.lesson(rng, settings.tasks, rng.randint(2, 4) if short else None)
-        elif plans:
-            pieces = corpus.plan_drill(rng, _QUESTIONS)
         else:
             pieces = corpus.drill(rng, _QUESTIONS, messages=messages)
         rows.append(encode(tokenizer, pieces))

@@ -110,14 +110,8 @@ def _curriculum(
 
     def drills(share: float) -> list[Encoded]:
         """A batch of drills, so large a share of them asking by whole messages."""
-        if rng.random() < 0.15:
-            return _batch(
-                settings.tokens // 2, lambda: encode(tokenizer, corpus.plan_drill(rng, 8))
-            )
-        messages = rng.random() < share
         return _batch(
-            settings.tokens // 2,
-            lambda: encode(tokenizer, corpus.drill(rng, 8, messages=messages)),
+            settings.tokens // 2, lambda: encode(tokenizer, corpus.drill(rng, 8, messages=share))
         )
 
     for step in range(settings.drill_steps):

@@ -11,8 +11,9 @@ from seal.models.chat import CALL
 from seal.models.reading import states
 from seal.resources import resource_folder
 from seal.rollout.agent import Arena
-from seal.train.corpus import PHRASINGS, Corpus, Mode, lesson_words
+from seal.train.corpus import Corpus
 from seal.train.drills import questions_of
+from seal.train.words import PHRASINGS, Mode, lesson_words
 
 SAID = Mode(share=1.0, messages=False, errs=1.0)
 
@@ -73,7 +74,7 @@ def test_the_same_seed_gives_the_same_lessons(corpus):
 def test_a_drill_asks_for_values_that_its_line_states(corpus):
     rng = random.Random(5)
     for _ in range(10):
-        head, *rest = corpus.drill(rng, 6)
+        head, *rest = corpus.value_drill(rng, 6)
         argument = head.text.split(":")[0].strip()
         answers = [piece.text for piece in rest if piece.sampled]
         assert len(answers) == 6
@@ -111,7 +112,7 @@ def test_a_drill_by_messages_asks_whole_messages_that_mean_one_value(corpus):
     rng = random.Random(8)
     whole = 0
     for _ in range(20):
-        _, *rest = corpus.drill(rng, 5, messages=True)
+        _, *rest = corpus.value_drill(rng, 5, messages=True)
         for asked, answer in zip(rest[::3], rest[1::3], strict=True):
             assert answer.sampled
             whole += "<|im_start|>user" in asked.text
@@ -126,3 +127,42 @@ def test_a_unit_is_drilled_both_where_users_say_it_and_where_they_do_not():
             assert 0 < len(as_said) < len(asked)
         if argument in ("room", "food"):
             assert not as_said
+
+
+def test_a_correction_drill_changes_the_argument_that_the_error_is_about(corpus):
+    rng = random.Random(9)
+    for _ in range(10):
+        pieces = corpus.correction_drill(rng, 5)
+        for told, again in zip(pieces[::3], pieces[1::3], strict=True):
+            assert again.sampled
+            wrong, right = (
+                json.loads(re.search(r"_call>(.*)</", p.text)[1]) for p in (told, again)
+            )
+            assert wrong["name"] == right["name"]
+            sent, mended = wrong["arguments"], right["arguments"]
+            assert sum(sent[name] != mended[name] for name in sent) == 1
+            assert "<|im_start|>tool" in told.text
+
+
+def test_a_rule_is_left_out_of_all_tools_or_of_none():
+    template = load_environment("rooms@1001")
+    some = Mode(share=0.5, messages=True, errs=1.0)
+    seen = set()
+    for seed in range(20):
+        words = lesson_words(template, some, random.Random(seed), plans=False)
+        stated = {bool(text) for slot, text in words.texts.items() if slot.endswith(".day")}
+        assert len(stated) == 1
+        seen |= stated
+    assert seen == {True, False}
+
+
+def test_a_lesson_makes_no_error_twice(corpus):
+    rng = random.Random(10)
+    errors = 0
+    for _ in range(40):
+        told = "".join(p.text for p in corpus.lesson(rng, 4) if not p.sampled)
+        for text in ("That is no day here. ", "There is no such room. "):
+            found = re.findall(re.escape(text) + r"(.+)<", told)
+            assert len(found) <= 1
+            errors += len(found)
+    assert errors > 5
