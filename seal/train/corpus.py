@@ -47,7 +47,7 @@ CORRECTIONS = 6
 """Errors of one turn that a lesson's teacher corrects: with no rule stated, they come in a row."""
 PLAN_DRILLS = 0.15
 """Share of drills that ask what is to be called before what."""
-CORRECTION_DRILLS = 0.3
+CORRECTION_DRILLS = 0.5
 """Share of drills, where they ask by whole messages, that ask for a call after an error."""
 
 
@@ -144,10 +144,11 @@ class Corpus:
             rng: Where it comes from.
             count: How many errors.
         """
-        template = self.template(rng)
-        questions = self._questions_of(template)
         pieces: list[Piece] = []
         while count > 0:
+            # Another house each time: what an older error said does not hold.
+            template = self.template(rng)
+            questions = self._questions_of(template)
             tool, argument = drilled_argument(template, questions, rng)
             question = rng.choice(questions[tool, argument])
             if argument in question.call.as_said:

@@ -65,6 +65,10 @@ PHRASINGS: dict[str, tuple[str, ...]] = {
     ),
 }
 """Ways to state each kind of rule; the last of each is held out, to test reading on."""
+OPENINGS = ("Note:", "Remember:", "In this house:", "As ever,", "To be sure,", "By the rules,")
+CLOSINGS = (" please.", " as always.", " without exception.", " that is all.", " so we know it.")
+DRESSED = 0.4
+"""Chance of a phrase to have an opening, and to have a closing: ten phrases alone are few."""
 NOTHING_FIRST = (
     "No other call is needed.",
     "It needs nothing else.",
@@ -141,7 +145,14 @@ def lesson_words(
 
 def phrase(key: str, rng: random.Random, *, held_out: bool = False) -> str:
     """One way to state a rule's key; that of no lesson, if it is to be held out."""
-    return PHRASINGS[key][-1] if held_out else rng.choice(PHRASINGS[key][:-1])
+    if held_out:
+        return PHRASINGS[key][-1]
+    text = rng.choice(PHRASINGS[key][:-1])
+    if rng.random() < DRESSED:
+        text = f"{rng.choice(OPENINGS)} {text[0].lower()}{text[1:]}"
+    if rng.random() < DRESSED:
+        text = f"{text[:-1]},{rng.choice(CLOSINGS)}"
+    return text
 
 
 def _stated(rule: Rule, rng: random.Random, *, held_out: bool = False) -> str:
