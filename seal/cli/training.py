@@ -107,7 +107,15 @@ def _note_work(
 ) -> None:
     """Say what the run will do at most, before it does anything."""
     from seal.evolve.run import gate_power
+    from seal.train.tasks import trainable
 
+    kept, left_out = trainable(template.tasks("train"))
+    if left_out:
+        note(
+            f"train: {len(kept)} of {len(kept) + len(left_out)} tasks; the tools of the others "
+            "change between turns, and no one prompt holds such a dialogue",
+            quiet=quiet,
+        )
     note(
         f"rollouts: {work['train']} in {work['steps']} GRPO steps, at most {work['evolve']} to "
         f"evolve the words, {work['validation']} on validation, at most {work['test']} on test",

@@ -28,6 +28,7 @@ from seal.records import SCHEMA, RunFolder, default_folder, write_json
 from seal.rollout.agent import Arena
 from seal.rollout.batch import Job, RolloutSettings
 from seal.rollout.run import describe_rollouts
+from seal.train.tasks import tasks_to_train_on
 from seal.types import Rollout, Sampling
 
 TRAINER, ADAPTER = "trainer", "adapter"
@@ -134,6 +135,7 @@ def check_work(template: EnvironmentTemplate, config: LoopConfig) -> None:
                 f"{template.name}: no task in the {split} split.\n"
                 f'Give the environment more scenarios, or tasks with split = "{split}".'
             )
+    tasks_to_train_on(template.tasks("train"))
 
 
 def _refuse_untrainable(model: str) -> None:

@@ -37,20 +37,6 @@ class Collected:
     """The paper's label of each turn; empty if it could not be diagnosed."""
 
 
-def trainable(tasks: Iterable[Task]) -> tuple[list[Task], list[Task]]:
-    """The tasks to train on, and those that are left out.
-
-    A task whose turns show different tools is left out: tools stand in the prompt, so that no one
-    token sequence holds such a dialogue.
-    """
-    kept: list[Task] = []
-    left_out: list[Task] = []
-    for task in tasks:
-        changes = len({frozenset(turn.hidden) for turn in task.turns}) > 1
-        (left_out if changes else kept).append(task)
-    return kept, left_out
-
-
 def task_order(tasks: Sequence[Task], count: int, seed: int) -> list[Task]:
     """As many tasks as asked for: pass after pass over all of them, each in its own order."""
     rng = random.Random(f"order of training tasks {seed}")

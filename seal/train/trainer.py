@@ -15,8 +15,9 @@ from seal.errors import ConfigError, missing_extra
 from seal.models.local import LocalPolicy
 from seal.rollout.agent import Arena
 from seal.train.checkpoints import newest_checkpoint, saving
-from seal.train.collect import Collected, Collector, task_order, trainable
+from seal.train.collect import Collected, Collector, task_order
 from seal.train.exposure import exposed
+from seal.train.tasks import tasks_to_train_on
 from seal.types import Task
 
 if TYPE_CHECKING:
@@ -83,12 +84,7 @@ def train(
         from seal.train.grpo import SealTrainer
     except ImportError:
         raise missing_extra("seal train", "train") from None
-    tasks, left_out = trainable(generations.tasks())
-    if not tasks:
-        raise ConfigError(
-            f"there is no task to train on ({len(left_out)} are left out, since the tools they "
-            "show change between turns).\nChoose another environment."
-        )
+    tasks = tasks_to_train_on(generations.tasks())
     given = isinstance(model, PeftModel)
     if given and not any(weight.requires_grad for weight in model.parameters()):
         raise ConfigError(

@@ -12,8 +12,8 @@ from seal.models.protocol import PolicyInput, Reply
 from seal.models.sampler import Stretch, Tokens
 from seal.rollout.agent import Arena
 from seal.train import collect
-from seal.train.collect import Collected, Collector, task_order, trainable
-from seal.types import Diagnosis, Kind, Task, ToolCall, UserTurn
+from seal.train.collect import Collected, Collector, task_order
+from seal.types import Diagnosis, Kind, ToolCall
 from tests.train.bell import bell
 
 
@@ -205,16 +205,6 @@ def test_progress_ranks_what_the_verifier_fails(arena):
         (0.25, 0.0),
         (1.0, 1.0),
     ]
-
-
-def test_tasks_whose_visible_tools_change_are_told_apart():
-    def task(name: str, *hidden: tuple[str, ...]) -> Task:
-        turns = tuple(UserTurn(user="Do it.", hidden=names) for names in hidden)
-        return Task(id=name, scenario=name, turns=turns)
-
-    same = [task("a", (), ()), task("b", ("x", "y"), ("y", "x")), task("c", ("x",))]
-    changing = [task("d", (), ("x",)), task("e", ("x",), ("y",))]
-    assert trainable([*changing, *same]) == (same, changing)
 
 
 def test_the_order_goes_through_all_tasks_before_any_comes_again(arena):
