@@ -32,6 +32,7 @@ def seal(version: options.Version = False, debug: options.Debug = False) -> None
     """Agents and the words of their learning environments evolve together."""
 
 
+app.command("new")(environments.new)
 app.command("check")(environments.check)
 app.command("show")(environments.show)
 app.command("run")(runs.run)

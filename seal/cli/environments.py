@@ -1,5 +1,6 @@
-"""`seal check`, `seal show` and `seal fetch`: what authors of environments use."""
+"""`seal new`, `seal check`, `seal show` and `seal fetch`: what authors of environments use."""
 
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -20,6 +21,26 @@ if TYPE_CHECKING:
 
 _SHOWN = 5
 """Problems of one claim that are printed; `--json` has all."""
+
+
+def new(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The new environment's name, or a folder's path.")
+    ],
+    json: options.Json = False,
+) -> None:
+    """Write an environment that is whole and sound, to be changed piece by piece."""
+    from seal.envs.scaffold import author_lines, write_environment
+
+    folder = Path(name)
+    files = write_environment(folder)
+    lines = {file.name: author_lines(file.read_text(encoding="utf-8")) for file in files}
+    if json:
+        print_json_line({"folder": str(folder), "files": lines, "lines": sum(lines.values())})
+        return
+    for file, count in zip(files, lines.values(), strict=True):
+        print_line(f"{file}  {count} lines beside comments")
+    print_line(f"next: seal check {shlex.quote(name)}")
 
 
 def check(

@@ -1,4 +1,4 @@
-"""`seal check` and `seal fetch`, and what holds for every command: output and exit codes."""
+"""`seal new`, `check`, `fetch`, and what holds for every command: output and exit codes."""
 
 import json
 import subprocess
@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from seal.cli import main
+from seal.envs.scaffold import author_lines
 from tests.factories import TOML, TOOLS, WORLD, edited, lamp_tasks, write_environment
 
 
@@ -217,3 +218,48 @@ def test_a_reader_that_leaves_early_hears_no_complaint(tmp_path):
 
 def test_the_version_is_printed(seal):
     assert seal("--version") == (0, "seal 0.1.0\n", "")
+
+
+def test_a_new_environment_is_small_sound_and_can_be_improved(seal, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = seal("new", "desk")
+    assert code == 0
+    assert out.endswith("next: seal check desk\n")
+    files = [path for path in (tmp_path / "desk").rglob("*") if path.is_file()]
+    assert len(files) <= 3
+    assert sum(author_lines(path.read_text()) for path in files) <= 25
+    assert all(len(line) <= 100 for path in files for line in path.read_text().splitlines())
+    for name in ("desk", "desk@7"):
+        code, out, _ = seal("check", name)
+        assert code == 0, out
+    code, out, _ = seal("run", "desk", "-m", "sim:novice", "-n", "30", "--json")
+    assert code == 0
+    assert 0 < json.loads(out.splitlines()[-1])["score"] < 0.9
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("rooms", "comes with SEAL"),
+        ("a desk", "no name for an environment"),
+        ("../..", "no name for an environment"),
+        ("taken", "it is there already, and nothing of it was changed"),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused_and_nothing_is_written(
+    seal, tmp_path, monkeypatch, name, said
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").mkdir()
+    code, out, err = seal("new", name)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert [path.name for path in tmp_path.rglob("*")] == ["taken"]
+
+
+def test_a_folder_with_a_space_in_its_path_makes_commands_that_can_be_pasted(seal, tmp_path):
+    folder = tmp_path / "my work" / "desk"
+    code, out, _ = seal("new", str(folder))
+    assert code == 0
+    assert f"seal check '{folder}'" in out
+    assert f"seal show '{folder}'" in (folder / "env.py").read_text()
