@@ -91,8 +91,16 @@ def _check_one(name: str, loaded: "EnvironmentTemplate | SealError", *, as_json:
     facts = collect_facts(loaded)
     findings = check_environment(loaded, facts)
     quarantined = loaded.world.quarantined()
-    passed = _print_all(loaded.name, findings, facts, quarantined, as_json=as_json)
+    passed = _print_all(loaded.name, findings, facts, quarantined, _power(loaded), as_json=as_json)
     return 0 if passed else 1
+
+
+def _power(template: "EnvironmentTemplate") -> tuple[int, float]:
+    """The scenarios of an adoption test by the usual settings, and the gain that it would find."""
+    from seal.config import SearchConfig
+    from seal.evolve.run import gate_power
+
+    return gate_power(template, SearchConfig())
 
 
 def _print_header(template: "EnvironmentTemplate") -> None:
@@ -121,6 +129,7 @@ def _print_all(
     findings: "Iterable[Finding]",
     facts: "Facts | None",
     quarantined: "tuple[Quarantined, ...]" = (),
+    power: tuple[int, float] | None = None,
     *,
     as_json: bool,
 ) -> bool:
@@ -149,12 +158,19 @@ def _print_all(
                 "findings": problems,
                 "facts": written,
                 "live": live,
+                "gate": {"scenarios": power[0], "detectable": power[1]} if power else None,
                 "quarantined": [one.model_dump(mode="json") for one in quarantined],
             }
         )
         return not failed
     if facts:
         print_line(f"  {len(written)} facts may be written out; live: {', '.join(live) or 'none'}")
+    if power:
+        scenarios, gain = power
+        print_line(
+            f"  gate: up to {scenarios} scenarios a test of new words; the first finds a gain of "
+            f"{gain:+.2f} with 80% power"
+        )
     print_line(f"{failed} of {claims} checks failed" if failed else f"all {claims} checks passed")
     return not failed
 

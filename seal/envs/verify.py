@@ -148,6 +148,17 @@ def replay(
 ) -> Played:
     """Play calls again in a fresh world, turn by turn, with what was visible then."""
     world = template.new_world(task)
+    played = play(template, task, world, turns)
+    return Played(tuple(played), run_checks(template, task, world))
+
+
+def play(
+    template: EnvironmentTemplate,
+    task: Task,
+    world: Environment,
+    turns: Sequence[Sequence[ToolCall]],
+) -> list[PlayedTurn]:
+    """Make calls in a world, turn by turn; those that break the contract do nothing."""
     played = []
     for turn, calls in zip(task.turns, turns, strict=False):
         shown = visible_tools(template, task, turn.hidden)
@@ -159,7 +170,7 @@ def replay(
         played.append(
             finish_turn(world, [execute(template, world, a, call_id) for call_id, a in accepted])
         )
-    return Played(tuple(played), run_checks(template, task, world))
+    return played
 
 
 def visible_tools(

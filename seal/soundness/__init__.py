@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 from seal.envs.template import EnvironmentTemplate
 from seal.errors import SealError, TemplateError
-from seal.soundness.catalogue import labels_there, splits_apart
+from seal.soundness.catalogue import labels_there, seeds_reproduce, splits_apart, tasks_differ
 from seal.soundness.facts import Facts, LiveValue, collect_facts
 from seal.soundness.finding import Finding, problem_of
-from seal.soundness.gold import gold_solves, nothing_fails
-from seal.soundness.leaks import errors_keep_answers, seeds_keep_answers, tools_refuse
+from seal.soundness.gold import dropped_calls_noticed, gold_solves
+from seal.soundness.lazy import lazy_agents_fail
+from seal.soundness.leaks import errors_keep_answers, tools_refuse, words_keep_answers
 from seal.soundness.rendering import blocks_render
-from seal.soundness.verifier import verifier_repeats
+from seal.soundness.verifier import verifier_looks_only, verifier_repeats
 from seal.soundness.worlds import worlds_apart, worlds_elsewhere, worlds_repeat
 
 __all__ = [
@@ -32,13 +33,17 @@ CHECKS: tuple[Check, ...] = (
     blocks_render,
     labels_there,
     splits_apart,
+    tasks_differ,
+    seeds_reproduce,
     gold_solves,
-    nothing_fails,
+    dropped_calls_noticed,
+    lazy_agents_fail,
     worlds_repeat,
     worlds_apart,
     worlds_elsewhere,
     verifier_repeats,
-    seeds_keep_answers,
+    verifier_looks_only,
+    words_keep_answers,
 )
 """Each says one thing about a template; they know nothing of each other."""
 

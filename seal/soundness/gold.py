@@ -1,9 +1,10 @@
-"""Gold solves every task, and doing nothing does not."""
+"""Gold solves every task, and every call of it counts."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from seal.envs.template import EnvironmentTemplate
-from seal.envs.verify import GoldReplays, replay, verify
+from seal.envs.verify import GoldReplays, gold_calls, replay, verify
 from seal.errors import EnvironmentFailure
 from seal.soundness.finding import (
     Finding,
@@ -11,14 +12,13 @@ from seal.soundness.finding import (
     sample_tasks,
     show_command,
     verdict,
+    world_file,
 )
 from seal.types import Task
 
 GOLD_CLAIM = "gold solves every task"
-NOTHING_CLAIM = "doing nothing fails"
-NOTHING_SHARE = 0.2
-"""Tasks where the right thing is to ask or decline are passed by an agent that does nothing."""
-_NOTHING_SAMPLE = 200
+DROPPED_CLAIM = "a gold call that is left out is noticed"
+_SAMPLE = 60
 
 
 def gold_solves(template: EnvironmentTemplate) -> Iterator[Finding]:
@@ -65,32 +65,50 @@ def _gold_problems(template: EnvironmentTemplate, tasks: list[Task]) -> Iterator
             )
 
 
-def nothing_fails(template: EnvironmentTemplate) -> Iterator[Finding]:
-    """Counts the tasks that an agent passes with no call and no word."""
-    tasks = sample_tasks(template, _NOTHING_SAMPLE)
-    passed = [task for task in tasks if _passes_idle(template, task)]
-    acting = [task for task in passed if any(turn.gold for turn in task.turns)]
-    share = len(passed) / len(tasks) if tasks else 0.0
-    if share <= NOTHING_SHARE:
-        extent = f"{extent_of(template, len(tasks))}, {share:.0%} passed"
-        yield Finding(check=NOTHING_CLAIM, passed=True, message=extent)
-        return
-    shown = (acting or passed)[0]
-    yield Finding(
-        check=NOTHING_CLAIM,
-        passed=False,
-        message=f"{len(passed)} of {len(tasks)} tasks ({share:.0%}) are passed without any call, "
-        f"such as {shown.id}",
-        remedy=f"At most {NOTHING_SHARE:.0%} may be; of these, {len(acting)} have gold calls "
-        "whose effect the verifier does not see.",
-        command=show_command(template, shown),
+def dropped_calls_noticed(template: EnvironmentTemplate) -> Iterator[Finding]:
+    """Replays gold of some tasks with one call left out, for each call in turn.
+
+    A look before an act may well be needless, and is listed; but a tool that changes something
+    and could be left out of every task is one whose effect the verifier does not see.
+    """
+    left_out: Counter[str] = Counter()
+    unnoticed: dict[str, list[Task]] = defaultdict(list)
+    for task in sample_tasks(template, _SAMPLE):
+        for tool, noticed in _dropped(template, task):
+            left_out[tool] += 1
+            if not noticed:
+                unnoticed[tool].append(task)
+    listed = ", ".join(
+        f"{tool} {len(tasks)} of {left_out[tool]}" for tool, tasks in unnoticed.items()
     )
+    extent = f"{left_out.total()} calls left out, one at a time"
+    problems = (
+        Finding(
+            check=DROPPED_CLAIM,
+            passed=False,
+            where=world_file(template),
+            message=f"{tool} changes something, and all {len(tasks)} of its gold calls can be left "
+            f"out, such as in task {tasks[0].id}",
+            remedy="Keep what it changes in a public attribute, write a check for it, or declare "
+            "the tool with mutates=False.",
+            command=show_command(template, tasks[0]),
+        )
+        for tool, tasks in unnoticed.items()
+        if template.contract[tool].mutates and len(tasks) == left_out[tool]
+    )
+    yield from verdict(DROPPED_CLAIM, f"{extent}; needless: {listed or 'none'}", problems)
 
 
-def _passes_idle(template: EnvironmentTemplate, task: Task) -> bool:
+def _dropped(template: EnvironmentTemplate, task: Task) -> Iterator[tuple[str, bool]]:
+    """Each gold call's tool, and whether the verifier misses the call; none if gold fails."""
+    calls = gold_calls(task)
+    answers = [" ".join(turn.answer) for turn in task.turns]
     try:
         gold = GoldReplays(template, keep=0).of(task)
-        idle = replay(template, task, [[] for _ in task.turns])
+        for index, turn in enumerate(calls):
+            for place, call in enumerate(turn):
+                rest = [*turn[:place], *turn[place + 1 :]]
+                played = replay(template, task, [*calls[:index], rest, *calls[index + 1 :]])
+                yield call.tool, verify(template, task, gold, played, answers).reward != 1.0
     except EnvironmentFailure:
-        return False
-    return verify(template, task, gold, idle, ["" for _ in task.turns]).reward == 1.0
+        return

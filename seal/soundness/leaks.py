@@ -1,4 +1,4 @@
-"""No words give an answer away: neither the seed texts nor what an error cites."""
+"""No words give an answer away: neither what a policy reads nor what an error cites."""
 
 import re
 from collections import defaultdict
@@ -10,37 +10,64 @@ from seal.soundness.facts import Facts
 from seal.soundness.finding import Finding, reference, verdict, world_file
 from seal.soundness.probes import gold_of
 
-SEED_CLAIM = "no seed text holds an answer"
+WORDS_CLAIM = "no word holds an answer"
 LIVE_CLAIM = "no error cites an answer"
 CRASH_CLAIM = "tools refuse and never crash"
 _RARE = 3
 """A value that fewer scenarios ask for is an answer; one that many do is a word of the domain."""
 _SHORTEST = 4
+_WORD = re.compile(r"[\w@.:/-]*\w")
 
 
-def seeds_keep_answers(template: EnvironmentTemplate) -> Iterator[Finding]:
-    """Looks for gold values of few scenarios, which are no rule's, in the seed texts."""
-    seeds = {slot: text for slot, text in template.original.texts.items() if text}
-    return verdict(SEED_CLAIM, f"{len(seeds)} seed texts", _seed_problems(template, seeds))
+def words_keep_answers(template: EnvironmentTemplate) -> Iterator[Finding]:
+    """Looks for gold values of few scenarios, which are no rule's, in all that the policy reads."""
+    # An imported benchmark's prose is not the author's to mend, and often lists values by example.
+    imported = template.world.imported_contract() is not None
+    tools = "slot texts" if imported else f"{len(template.contract.tools)} tools"
+    problems = _word_problems(template, imported=imported)
+    return verdict(WORDS_CLAIM, f"the prompt and {tools}", problems)
 
 
-def _seed_problems(template: EnvironmentTemplate, seeds: dict[str, str]) -> Iterator[Finding]:
-    answers = _rare_answers(template) if seeds else {}
-    for slot_id, text in seeds.items():
-        tool = template.renderer.slots[slot_id].tool
-        words = set(re.findall(r"[\w@.:/-]*\w", text.casefold()))
-        for (owner, argument), values in answers.items():
-            if tool in (None, owner):
+def _word_problems(template: EnvironmentTemplate, *, imported: bool) -> Iterator[Finding]:
+    renderer, original = template.renderer, template.original
+    texts = {"": renderer.prompt(original)}
+    for name, rendered in renderer.tools(original).items():
+        texts[name] = "" if imported else rendered.words()
+    for slot, text in original.texts.items():
+        owner = renderer.slots[slot].tool or ""
+        texts[owner] = f"{texts[owner]} {text}"
+    answers = _rare_answers(template)
+    for reader, text in texts.items():
+        words = set(_WORD.findall(text.casefold()))
+        for (tool, argument), values in answers.items():
+            if reader in ("", tool):
                 for value in sorted(values & words):
-                    yield Finding(
-                        check=SEED_CLAIM,
-                        passed=False,
-                        where=str(template.folder / "slots.toml"),
-                        message=f"{slot_id} says '{value}', which gold sends as {owner}."
-                        f"{argument} in fewer than {_RARE} scenarios",
-                        remedy="State the rule behind the value, or declare the values with "
-                        f"Rule(allowed=...) on {argument}.",
-                    )
+                    yield _leak(template, reader, value, f"{tool}.{argument}")
+
+
+def _leak(template: EnvironmentTemplate, reader: str, value: str, argument: str) -> Finding:
+    return Finding(
+        check=WORDS_CLAIM,
+        passed=False,
+        where=_place(template, reader, value),
+        message=f"the words of {reader or 'the system message'} say '{value}', which gold sends as "
+        f"{argument} in fewer than {_RARE} scenarios",
+        remedy="State the rule behind the value, or declare the values with "
+        f"Rule(allowed=...) on {argument.rpartition('.')[2]}.",
+    )
+
+
+def _place(template: EnvironmentTemplate, reader: str, value: str) -> str:
+    """The first of the files behind some words that has the value in it, with its line."""
+    folder = template.folder
+    files = [folder / "slots.toml", folder / "env.toml", folder / "system.jinja"]
+    files += [folder / "tools" / f"{reader}.jinja"] if reader else []
+    for file in reversed(files):
+        if file.is_file():
+            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+                if value in _WORD.findall(line.casefold()):
+                    return f"{file}:{number}"
+    return world_file(template)
 
 
 def _rare_answers(template: EnvironmentTemplate) -> dict[tuple[str, str], set[str]]:

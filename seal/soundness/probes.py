@@ -40,7 +40,7 @@ class Values:
         self._known: dict[tuple[str, str], list[JsonValue]] = defaultdict(list)
         self._by_type: dict[type, list[JsonValue]] = defaultdict(list)
         for name, tool in template.contract.tools.items():
-            for argument, schema in _properties(tool.contract).items():
+            for argument, schema in properties_of(tool.contract).items():
                 rule = tool.contract.rules.get(argument, Rule())
                 for value in [*_schema_values(schema), *_rule_values(rule)]:
                     self._add(name, argument, value)
@@ -61,8 +61,8 @@ class Values:
     ) -> JsonValue:
         """A value for an argument; `own` are those that the present task's gold sends there."""
         pool = [*own] if own and rng.randint(0, 1) else self._known[tool, argument]
-        schema = _properties(self._contract[tool]).get(argument, {})
-        value = rng.choice(pool) if pool else _blank(schema)
+        schema = properties_of(self._contract[tool]).get(argument, {})
+        value = rng.choice(pool) if pool else blank(schema)
         if rng.randint(0, 3) == 0:
             alike = self._by_type[type(value)]
             value = rng.choice(alike) if alike and rng.randint(0, 1) else _perturbed(rng, value)
@@ -161,7 +161,8 @@ def _execute(
     return execute(template, world, accepted, call.id) if isinstance(accepted, Accepted) else None
 
 
-def _properties(contract: ToolContract) -> dict[str, Any]:
+def properties_of(contract: ToolContract) -> dict[str, Any]:
+    """The schema of each argument."""
     properties = contract.parameters.get("properties")
     return properties if isinstance(properties, dict) else {}
 
@@ -171,8 +172,8 @@ def _schema_values(schema: Mapping[str, Any]) -> list[JsonValue]:
     found = [*schema.get("enum", ())]
     found += [schema[key] for key in ("const", "default", "minimum", "maximum") if key in schema]
     for option in schema.get("anyOf", ()):
-        found += _schema_values(option) or [_blank(option)]
-    return found or [_blank(schema)]
+        found += _schema_values(option) or [blank(option)]
+    return found or [blank(schema)]
 
 
 def _rule_values(rule: Rule) -> list[JsonValue]:
@@ -196,7 +197,7 @@ _BLANKS: Mapping[str, JsonValue] = {
 }
 
 
-def _blank(schema: Mapping[str, Any]) -> JsonValue:
+def blank(schema: Mapping[str, Any]) -> JsonValue:
     """Some value of a schema's type."""
     if "enum" in schema:
         first: JsonValue = schema["enum"][0]
@@ -205,10 +206,10 @@ def _blank(schema: Mapping[str, Any]) -> JsonValue:
     if kind == "object":
         wanted = schema.get("required", ())
         properties = schema.get("properties", {})
-        return {name: _blank(properties.get(name, {})) for name in wanted}
+        return {name: blank(properties.get(name, {})) for name in wanted}
     if kind == "array":
         items = schema.get("items")
-        return [_blank(items)] if isinstance(items, Mapping) else []
+        return [blank(items)] if isinstance(items, Mapping) else []
     return _BLANKS.get(str(kind), "x")
 
 

@@ -1,9 +1,17 @@
-"""The verifier says the same of the same work."""
+"""The verifier says the same of the same work, and changes nothing."""
 
 from collections.abc import Iterator
 
 from seal.envs.template import EnvironmentTemplate
-from seal.envs.verify import GoldReplays, gold_calls, replay, verify
+from seal.envs.verify import (
+    GoldReplays,
+    gold_calls,
+    play,
+    replay,
+    run_checks,
+    state_difference,
+    verify,
+)
 from seal.errors import EnvironmentFailure
 from seal.soundness.finding import (
     Finding,
@@ -16,6 +24,7 @@ from seal.soundness.finding import (
 from seal.types import Score, Task
 
 CLAIM = "the verifier is deterministic"
+LOOK_CLAIM = "checks change nothing"
 _SAMPLE = 40
 
 
@@ -56,3 +65,33 @@ def _said(score: Score | None) -> str:
         return "not at all"
     failed = [check.name for check in score.checks if not check.passed]
     return f"{score.reward} ({', '.join(failed) or 'every check holds'})"
+
+
+def verifier_looks_only(template: EnvironmentTemplate) -> Iterator[Finding]:
+    """Compares the state before the checks of a task with the state after them."""
+    tasks = [task for task in sample_tasks(template, _SAMPLE) if task.checks]
+    extent = extent_of(template, len(tasks)) if tasks else "no task has one"
+    problems = (
+        Finding(
+            check=LOOK_CLAIM,
+            passed=False,
+            where=world_file(template),
+            message=f"the checks of task {task.id} change {', '.join(changed)}",
+            remedy="A check looks at the world and answers True or False.",
+            command=show_command(template, task),
+        )
+        for task in tasks
+        if (changed := _changed_by_checks(template, task))
+    )
+    return verdict(LOOK_CLAIM, extent, problems)
+
+
+def _changed_by_checks(template: EnvironmentTemplate, task: Task) -> list[str]:
+    try:
+        world = template.new_world(task)
+        play(template, task, world, gold_calls(task))
+        before = world.state()
+        run_checks(template, task, world)
+        return state_difference(before, world.state())
+    except EnvironmentFailure:
+        return []

@@ -34,7 +34,7 @@ def test_a_sound_environment_exits_0_with_its_counts(seal, tmp_path):
     code, out, err = seal("check", write_environment(tmp_path / "lamp"), "-q")
     assert code == 0
     assert out.splitlines()[0] == "lamp    2 tools    18 slots    40 tasks in 40 scenarios"
-    assert out.splitlines()[-1] == "all 13 checks passed"
+    assert out.splitlines()[-1] == "all 17 checks passed"
     assert "live: plug_in.socket.allowed" in out
     assert err == ""
 
@@ -46,7 +46,7 @@ def test_an_unsound_environment_exits_1_and_says_how_to_look(seal, tmp_path):
     assert "  FAIL  gold solves every task\n" in out
     assert f"          seal show {folder} --task lamp-" in out
     assert "... and 5 more; see them all with --json" in out
-    assert out.splitlines()[-1] == "1 of 13 checks failed"
+    assert out.splitlines()[-1] == "1 of 17 checks failed"
 
 
 def test_json_is_a_line_a_finding_and_ends_with_the_summary(seal, tmp_path):
@@ -158,7 +158,7 @@ def test_a_generator_that_fails_is_a_finding_and_the_next_environment_is_checked
     assert "  FAIL  tasks can be made\n" in out
     assert f"{folder}/env.py:15: lamp: generate scenario train-0: Task: turns: Field requ" in out
     assert "pydantic.dev" not in out
-    assert out.splitlines()[-1] == "all 13 checks passed"
+    assert out.splitlines()[-1] == "all 17 checks passed"
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,13 @@ import pytest
 from seal.envs import load_environment
 from seal.errors import TemplateError
 from seal.soundness import AGREE_CLAIM, TASKS_CLAIM, check_environment, unloadable
-from seal.soundness.catalogue import LABEL_CLAIM, SPLIT_CLAIM
-from seal.soundness.gold import GOLD_CLAIM, NOTHING_CLAIM
-from seal.soundness.leaks import CRASH_CLAIM, LIVE_CLAIM, SEED_CLAIM
+from seal.soundness.catalogue import LABEL_CLAIM, REPEAT_CLAIM, SEED_CLAIM, SPLIT_CLAIM
+from seal.soundness.gold import DROPPED_CLAIM, GOLD_CLAIM
+from seal.soundness.lazy import CLAIM as LAZY_CLAIM
+from seal.soundness.leaks import CRASH_CLAIM, LIVE_CLAIM, WORDS_CLAIM
 from seal.soundness.rendering import CLAIM as BLOCK_CLAIM
 from seal.soundness.verifier import CLAIM as VERIFIER_CLAIM
+from seal.soundness.verifier import LOOK_CLAIM
 from seal.soundness.worlds import APART_CLAIM, PROCESS_CLAIM, SAME_CLAIM
 from tests.factories import SLOTS, TOML, TOOLS, WORLD, edited, lamp_tasks, write_environment
 
@@ -35,7 +37,7 @@ def test_a_sound_environment_passes_every_check(tmp_path):
 
 def test_every_claim_is_spoken_of_once(tmp_path):
     claims = [finding.check for finding in findings(write_environment(tmp_path / "lamp"))]
-    assert len(claims) == len(set(claims)) == 13
+    assert len(claims) == len(set(claims)) == 17
 
 
 def test_the_environment_of_the_design_page_passes_every_check(tmp_path):
@@ -98,8 +100,8 @@ def test_a_verifier_that_doing_nothing_satisfies_is_caught(tmp_path):
     world = world.replace("self.colour", "self._colour")
     tasks = [{**task, "checks": []} for task in lamp_tasks()]
     found = failures(tmp_path / "lamp", world=world, tasks=tasks)
-    assert set(found) == {NOTHING_CLAIM}
-    assert "40 of 40 tasks (100%)" in found[NOTHING_CLAIM]
+    assert set(found) == {LAZY_CLAIM, DROPPED_CLAIM}
+    assert "passes 40 of 40 tasks (100%)" in found[LAZY_CLAIM]
 
 
 def test_a_reset_that_draws_without_a_seed_is_caught(tmp_path):
@@ -200,8 +202,8 @@ def test_a_seed_text_that_tells_an_answer_is_caught(tmp_path):
     tasks[2]["turns"][0]["gold"][0]["arguments"]["socket"] = "balcony"
     slots = f'{SLOTS}\n[plug_in]\naffordance = "Try the balcony first."\n'
     found = failures(tmp_path / "lamp", tasks=tasks, slots=slots)
-    assert set(found) == {SEED_CLAIM}
-    assert "'balcony'" in found[SEED_CLAIM]
+    assert set(found) == {WORDS_CLAIM}
+    assert "'balcony'" in found[WORDS_CLAIM]
 
 
 def test_a_scenario_in_two_splits_is_caught(tmp_path):
@@ -240,3 +242,62 @@ def test_tasks_that_cannot_be_read_or_made_stand_for_all_other_findings(tmp_path
         "        return [1 / 0]\n\n    @tool\n",
     )
     assert set(failures(tmp_path / "other", world=world, tasks=[])) == {TASKS_CLAIM}
+
+
+def test_a_tool_whose_effect_nobody_sees_is_caught(tmp_path):
+    world = edited(WORLD, 'self.plugged = ""', 'self.plugged = ""\n        self._note = ""')
+    world = edited(
+        world,
+        "    @check\n",
+        "    @tool\n    def note(self, text: str) -> str:\n        self._note = text\n"
+        '        return "noted"\n\n    @check\n',
+    )
+    tasks = lamp_tasks()
+    for task in tasks:
+        if task["turns"][0]["gold"]:
+            task["turns"][0]["gold"] += [{"tool": "note", "arguments": {"text": task["id"]}}]
+    found = failures(tmp_path / "lamp", world=world, tasks=tasks)
+    assert set(found) == {DROPPED_CLAIM}
+    assert "note changes something, and all 35 of its gold calls" in found[DROPPED_CLAIM]
+
+
+def test_tasks_that_repeat_each_other_are_caught(tmp_path):
+    tasks = lamp_tasks()
+    tasks[9] = {**tasks[1], "id": "lamp-09", "scenario": "lamp-09"}
+    found = failures(tmp_path / "lamp", tasks=tasks)
+    assert set(found) == {REPEAT_CLAIM}
+    assert "1 of 40 scenarios repeat another one" in found[REPEAT_CLAIM]
+
+
+def test_a_generator_that_draws_from_elsewhere_is_caught(tmp_path):
+    world = edited(
+        WORLD,
+        "    @tool\n",
+        "    @classmethod\n    def generate(cls, conventions, rng):\n"
+        "        import random\n        from seal.types import GoldCall, UserTurn\n"
+        "        socket = f'N{random.randint(1, 10**9)}'\n"
+        "        gold = GoldCall(tool='plug_in', arguments={'socket': socket})\n"
+        "        turn = UserTurn(user=f'Use {socket}.', gold=(gold,))\n"
+        "        yield Task(turns=(turn,), state={'sockets': [socket]})\n\n    @tool\n",
+    )
+    found = failures(tmp_path / "lamp", world=world, tasks=[])
+    assert SEED_CLAIM in found
+    assert "train-000 is another one each time" in found[SEED_CLAIM]
+
+
+def test_a_check_that_changes_the_world_is_caught(tmp_path):
+    world = edited(WORLD, "return self.level > 0", "self.level += 1\n        return self.level > 1")
+    assert LOOK_CLAIM in failures(tmp_path / "lamp", world=world)
+
+
+def test_an_answer_in_the_authors_prose_is_caught_with_its_line(tmp_path):
+    tasks = lamp_tasks()
+    tasks[2]["state"]["sockets"][2] = "balcony"
+    tasks[2]["turns"][0]["gold"][0]["arguments"]["socket"] = "balcony"
+    words = (
+        '{% extends "_tool.jinja" %}\n'
+        "{% block parameter_socket %}Such as balcony. {{ constraint.socket }}{% endblock %}\n"
+    )
+    found = failures(tmp_path / "lamp", tasks=tasks, tools={**TOOLS, "plug_in": words})
+    assert set(found) == {WORDS_CLAIM}
+    assert "plug_in.jinja:2: the words of plug_in say 'balcony'" in found[WORDS_CLAIM]
