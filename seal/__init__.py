@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from seal.loop.run import train
     from seal.report.compare import compare
     from seal.rollout.run import RunSettings, run
+    from seal.train.elsewhere import as_trl_environment
     from seal.types import Candidate, GoldCall, Rule, Task, UserTurn
 
 __version__ = "0.1.0"
@@ -38,6 +39,7 @@ __all__ = [
     "Task",
     "ToolError",
     "UserTurn",
+    "as_trl_environment",
     "check",
     "compare",
     "diagnose",
@@ -57,6 +59,7 @@ _HOMES = {
     "seal.loop.run": ["train"],
     "seal.report.compare": ["compare"],
     "seal.rollout.run": ["RunSettings", "run"],
+    "seal.train.elsewhere": ["as_trl_environment"],
     "seal.types": ["Candidate", "GoldCall", "Rule", "Task", "UserTurn"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -24,8 +24,6 @@ faster on some machines.
 
 import argparse
 import copy
-import inspect
-import json
 import os
 import statistics
 import sys
@@ -34,16 +32,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from seal.envs.contract import accept
 from seal.envs.template import load_template
-from seal.envs.verify import execute
 from seal.models.chat import CALL, CALL_END, END, START, prompt_text
 from seal.models.local import LocalPolicy
 from seal.models.weights import load_weights, split_name
 from seal.resources import resource_folder
 from seal.rollout.agent import Arena
 from seal.rollout.batch import Job, RolloutSettings, roll_out_all
-from seal.types import CallError, Sampling, Task, ToolCall
+from seal.train.elsewhere import as_trl_environment
+from seal.types import Sampling, Task
 
 CHAT_TEMPLATE = (
     "{%- for m in messages %}{{ '"
@@ -213,7 +210,7 @@ def their_round(
         args=config,
         train_dataset=Dataset.from_list(rows),
         processing_class=tokenizer,
-        environment_factory=tool_worlds(arena, {task.id: task for task in tasks}),
+        environment_factory=as_trl_environment(arena.template, tasks=tasks),
     )
     inputs = [row for row in rows for _ in range(options.samples)]
 
@@ -234,45 +231,3 @@ def messages(arena: Arena, task: Task) -> list[dict[str, str]]:
         {"role": "system", "content": system},
         {"role": "user", "content": task.turns[0].user},
     ]
-
-
-def tool_worlds(arena: Arena, tasks: Mapping[str, Task]) -> type:
-    """Our worlds in the shape that TRL wants: a class with a method for each tool."""
-
-    class World:
-        def reset(self, task: str, **_: object) -> None:
-            self._world = arena.template.new_world(tasks[task])
-
-        def _called(self, tool: str, arguments: dict[str, Any]) -> str:
-            call = ToolCall(id="call", tool=tool, arguments=json.dumps(arguments))
-            accepted = accept(arena.template.contract, call, tuple(arena.tools))
-            if not isinstance(accepted, CallError):
-                done = execute(arena.template, self._world, accepted, call.id)
-                if done.error is None:
-                    return done.output
-                accepted = done.error
-            return arena.template.renderer.recovery(tool, accepted, arena.candidate)[0]
-
-    for name, tool in arena.tools.items():
-        setattr(World, name, method(name, tool.parameters))
-    return World
-
-
-def method(name: str, parameters: Mapping[str, Any]) -> Callable[..., str]:
-    """A tool as TRL reads it: from a method's signature and docstring."""
-
-    def called(self: Any, **arguments: Any) -> str:
-        return self._called(name, arguments)
-
-    types = {key: TYPES[schema["type"]] for key, schema in parameters["properties"].items()}
-    named = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    called.__name__ = called.__qualname__ = name
-    called.__doc__ = "Call it.\n\nArgs:\n" + "".join(f"    {key}: It.\n" for key in types)
-    called.__annotations__ = {**types, "return": str}
-    called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            inspect.Parameter("self", named),
-            *(inspect.Parameter(key, named, annotation=kind) for key, kind in types.items()),
-        ]
-    )
-    return called
