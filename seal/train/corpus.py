@@ -10,7 +10,7 @@ import re
 import shutil
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -34,8 +34,8 @@ from seal.train.words import NOTHING_FIRST, Mode, lesson_words, phrase, said
 from seal.types import Rollout, Sampling, Task
 
 MODES: tuple[tuple[float, Mode], ...] = (
-    (0.5, Mode(share=1.0, messages=True, errs=1.0)),
-    (0.35, Mode(share=0.2, messages=True, errs=1.0, bare=0.9)),
+    (0.45, Mode(share=1.0, messages=True, errs=1.0)),
+    (0.4, Mode(share=0.2, messages=True, errs=1.0, bare=0.8)),
     (0.15, Mode(share=0.5, messages=False, errs=0.5)),
 )
 _RULE = re.compile(r"[,:]? ?\{\{-? *rule\.\w+ *-?\}\}")
@@ -43,12 +43,10 @@ KEPT = 32
 """Templates held at once."""
 RENEWED = 0.1
 """Chance that a lesson is of a seed that was not at hand."""
+PLAN_DRILLS = 0.15
+"""Chance of drills to ask what is to be called before what."""
 CORRECTIONS = 6
 """Errors of one turn that a lesson's teacher corrects: with no rule stated, they come in a row."""
-PLAN_DRILLS = 0.15
-"""Share of drills that ask what is to be called before what."""
-CORRECTION_DRILLS = 0.5
-"""Share of drills, where they ask by whole messages, that ask for a call after an error."""
 
 
 class Corpus:
@@ -107,20 +105,23 @@ class Corpus:
             pieces = [*pieces, Piece("\n", sampled=False), *more[1:]] if pieces else more
         return pieces
 
-    def drill(self, rng: random.Random, count: int, *, messages: float = 1.0) -> list[Piece]:
-        """Many short questions, of one of three kinds.
+    def drills(
+        self, rng: random.Random, count: int, *, messages: float, corrections: float
+    ) -> Callable[[], list[Piece]]:
+        """What makes drills, all of one kind, which is drawn here.
 
         Args:
-            rng: Where it comes from.
-            count: How many questions.
-            messages: Share of drills, beyond those of plans, that ask by whole user messages.
+            rng: Where they come from.
+            count: Questions of each.
+            messages: Chance, where values are asked for, to ask by whole user messages.
+            corrections: Chance to ask for a call after an error.
         """
         kind, whole = rng.random(), rng.random() < messages
         if kind < PLAN_DRILLS:
-            return self.plan_drill(rng, count)
-        if whole and kind < PLAN_DRILLS + CORRECTION_DRILLS:
-            return self.correction_drill(rng, count)
-        return self.value_drill(rng, count, messages=whole)
+            return lambda: self.plan_drill(rng, count)
+        if kind < PLAN_DRILLS + corrections:
+            return lambda: self.correction_drill(rng, count)
+        return lambda: self.value_drill(rng, count, messages=whole)
 
     def value_drill(self, rng: random.Random, count: int, *, messages: bool = False) -> list[Piece]:
         """One rule in words and many values to send.

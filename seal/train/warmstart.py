@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 IGNORED = -100
 """The label of a token that is not learned from."""
-DRILLED = 0.2
+DRILLED = 0.25
 """Share of steps that are still drills once the lessons have begun."""
+CORRECTED = 0.45
+"""Chance of those to ask for a call after an error: it is the hardest to look up."""
 TOGETHER = 1500
 """Tokens computed at once."""
 
@@ -108,24 +110,22 @@ def _curriculum(
     """The batches of all steps: repeats and drills, then lessons with drills between them."""
     symbols = list(range(5, len(tokenizer)))
 
-    def drills(share: float) -> list[Encoded]:
-        """A batch of drills, so large a share of them asking by whole messages."""
-        return _batch(
-            settings.tokens // 2, lambda: encode(tokenizer, corpus.drill(rng, 8, messages=share))
-        )
+    def drills(messages: float, corrections: float) -> list[Encoded]:
+        make = corpus.drills(rng, 8, messages=messages, corrections=corrections)
+        return _batch(settings.tokens // 2, lambda: encode(tokenizer, make()))
 
     for step in range(settings.drill_steps):
         longest = min(30, 3 + step // 12)
         if rng.random() < 0.8 * max(0.15, 1 - step / 250):
             yield _batch(settings.tokens // 2, lambda: _repeat(symbols, rng, longest))  # noqa: B023
         else:
-            yield drills(max(0.0, 1.6 * step / settings.drill_steps - 0.6))
+            yield drills(max(0.0, 1.6 * step / settings.drill_steps - 0.6), 0.0)
     for step in range(settings.lesson_steps):
         # Short prompts first, since they leave more of a step to learn from; all tools in the end.
         few = rng.randint(1, 4) if rng.random() > 1.25 * step / settings.lesson_steps else None
         tasks = settings.tasks if few is None else settings.tasks + 4 - few
         if rng.random() < DRILLED:
-            yield drills(1.0)
+            yield drills(1.0, CORRECTED)
         else:
             yield _batch(
                 settings.tokens,

@@ -65,10 +65,6 @@ PHRASINGS: dict[str, tuple[str, ...]] = {
     ),
 }
 """Ways to state each kind of rule; the last of each is held out, to test reading on."""
-OPENINGS = ("Note:", "Remember:", "In this house:", "As ever,", "To be sure,", "By the rules,")
-CLOSINGS = (" please.", " as always.", " without exception.", " that is all.", " so we know it.")
-DRESSED = 0.4
-"""Chance of a phrase to have an opening, and to have a closing: ten phrases alone are few."""
 NOTHING_FIRST = (
     "No other call is needed.",
     "It needs nothing else.",
@@ -81,6 +77,8 @@ GUIDANCE = (
     "If a request lacks a detail, ask for it; if no tool fits, decline.",
     "",
 )
+LEFT_OUT = 0.7
+"""Chance that a rule which is not stated at one tool is stated at no other."""
 PLANNED = 0.4
 """Chance that words prescribe calls before a tool that changes something, needed or not."""
 
@@ -90,7 +88,7 @@ class Mode:
     """How much of the rules a lesson's words state, and what errors say."""
 
     share: float
-    """Chance of each rule to be stated, wherever it applies."""
+    """Chance of each rule to be stated, at every tool or wherever it applies."""
     messages: bool
     """Whether recovery messages state the rule."""
     errs: float
@@ -118,6 +116,9 @@ def lesson_words(
     """
     texts = dict(template.original.texts)
     keep_seeds = plans and rng.random() < 0.2
+    # A rule that is left out of one tool alone can still be read at another; one that is left out
+    # of all of them is for messages to say.
+    everywhere = rng.random() < LEFT_OUT
     chosen: dict[str, bool] = {}
     for slot in template.renderer.slots.values():
         tool = template.contract.tools.get(slot.tool or "")
@@ -131,8 +132,7 @@ def lesson_words(
         elif slot.kind == "constraint" and slot.argument in tool.contract.rules:
             rule = tool.contract.rules[slot.argument]
             certain = rule.allowed is not None and not mode.messages
-            # A rule that is left out of one tool and stands at another could still be read.
-            key = rule.model_dump_json()
+            key = rule.model_dump_json() if everywhere else slot.id
             if key not in chosen:
                 chosen[key] = certain or rng.random() < mode.share
             if chosen[key]:
@@ -145,14 +145,7 @@ def lesson_words(
 
 def phrase(key: str, rng: random.Random, *, held_out: bool = False) -> str:
     """One way to state a rule's key; that of no lesson, if it is to be held out."""
-    if held_out:
-        return PHRASINGS[key][-1]
-    text = rng.choice(PHRASINGS[key][:-1])
-    if rng.random() < DRESSED:
-        text = f"{rng.choice(OPENINGS)} {text[0].lower()}{text[1:]}"
-    if rng.random() < DRESSED:
-        text = f"{text[:-1]},{rng.choice(CLOSINGS)}"
-    return text
+    return PHRASINGS[key][-1] if held_out else rng.choice(PHRASINGS[key][:-1])
 
 
 def _stated(rule: Rule, rng: random.Random, *, held_out: bool = False) -> str:
