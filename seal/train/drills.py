@@ -16,7 +16,7 @@ from seal.types import GoldCall, Task
 
 REFUSALS = ("", "This is not right.", "It was refused.", "No such thing here.", "Not so.")
 """What an error says before it says how to write an argument."""
-CODES = 0.3
+CODES = 0.5
 """Chance, beyond that of any kind of rule, that a drill is of codes: they cannot be guessed."""
 _SCENARIOS = 60
 """Train scenarios that questions are taken from."""
