@@ -16,8 +16,7 @@ A message says where and what, then what would be right, then the command that f
 """
 
 import difflib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import ClassVar
 
 RULE_KEYS = ("allowed", "format", "unit", "minimum", "maximum", "requires")
@@ -104,12 +103,19 @@ def missing_extra(what: str, extra: str) -> MissingExtra:
     )
 
 
-@contextmanager
-def blame(error: type[SealError], what: str) -> Iterator[None]:
+class blame:  # noqa: N801 - reads as a word of a `with`
     """Turn any exception inside the block into `error`; speech and nearer blame pass through."""
-    try:
-        yield
-    except (SealError, ToolError):
-        raise
-    except Exception as cause:
-        raise error(f"{what}: {type(cause).__name__}: {cause}") from cause
+
+    # A generator would read better; every call of a tool goes through this, and it is much slower.
+    __slots__ = ("_error", "_what")
+
+    def __init__(self, error: type[SealError], what: str) -> None:
+        self._error, self._what = error, what
+
+    def __enter__(self) -> None:
+        """Begin to watch."""
+
+    def __exit__(self, _kind: object, cause: BaseException | None, _trace: object) -> None:
+        """Say whose fault it was."""
+        if isinstance(cause, Exception) and not isinstance(cause, SealError | ToolError):
+            raise self._error(f"{self._what}: {type(cause).__name__}: {cause}") from cause

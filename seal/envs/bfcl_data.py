@@ -4,6 +4,7 @@ import ast
 import importlib.metadata
 import importlib.util
 import json
+import os
 import random
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,6 +50,12 @@ def package_folder() -> Path:
     Raises:
         MissingExtra: There is neither, or mpmath is not installed.
     """
+    # Every world asks; where the cache is does not change without these.
+    return _package_folder(os.environ.get("SEAL_CACHE"), os.environ.get("XDG_CACHE_HOME"))
+
+
+@lru_cache(maxsize=4)
+def _package_folder(*_places: str | None) -> Path:
     _require_mpmath()
     wheel = WHEELS["bfcl"]
     if folder := fetched("bfcl"):

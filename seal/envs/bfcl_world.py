@@ -4,7 +4,6 @@ The official executor evaluates call strings and keeps its instances in module g
 is a method of an instance that this world owns, with arguments that the contract has checked.
 """
 
-import copy
 import decimal
 import importlib
 import json
@@ -12,7 +11,7 @@ import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from seal.envs.bfcl_data import CLASSES
+from seal.envs.environment import copied
 from seal.errors import EnvironmentFailure, ToolError, blame
 from seal.types import Arguments
 
@@ -57,6 +57,17 @@ def _api_class(package: Path, name: str) -> type[Any]:
     return found
 
 
+_ALONE = nullcontext()
+
+
+@contextmanager
+def _precision() -> Iterator[None]:
+    import mpmath
+
+    with _shared, mpmath.workdps(15), decimal.localcontext(decimal.DefaultContext):
+        yield
+
+
 class ApiWorld:
     """The instances of one task, and how their answers read."""
 
@@ -73,7 +84,8 @@ class ApiWorld:
         Args:
             package: The folder of the release.
             classes: The class of each tool that may be called.
-            config: The scenario of each class; classes without one have their own defaults.
+            config: The scenario of each class, which becomes the world's own; classes without one
+                have their own defaults.
             long_context: Whether the answers come with the release's padding.
         """
         self._classes = classes
@@ -82,12 +94,14 @@ class ApiWorld:
             name: self._instance(package, name, config.get(name, {}))
             for name in dict.fromkeys(classes.values())
         }
+        self._seen: dict[str, dict[str, JsonValue]] = {}
+        """The state of each instance that no call has reached since."""
 
     def _instance(self, package: Path, name: str, scenario: Mapping[str, Any]) -> Any:  # noqa: ANN401
         instance = _api_class(package, name)()
         if name == _STATELESS:
             return instance
-        instance._load_scenario(copy.deepcopy(scenario), long_context=self._long_context)
+        instance._load_scenario(scenario, long_context=self._long_context)
         if self._long_context and name == "TravelAPI":
             # The padding comes by reference: a booking would lower a balance in every world.
             instance.credit_card_list = _copied(instance.credit_card_list)
@@ -102,7 +116,8 @@ class ApiWorld:
         """
         name = self._classes[tool]
         instance = self._instances[name]
-        values = copy.deepcopy(arguments)
+        self._seen.pop(name, None)
+        values: Arguments = copied(arguments)
         if tool == "post_tweet":
             # Python's one default list would carry mentions into later worlds.
             values = {"tags": [], "mentions": [], **values}
@@ -119,28 +134,24 @@ class ApiWorld:
             raise ToolError(error_code(error), _stable(error))
         return text
 
-    @contextmanager
-    def _process_state(self, tool: str, name: str) -> Iterator[None]:
+    def _process_state(self, tool: str, name: str) -> AbstractContextManager[object]:
         """Precision is the process's: one such call at a time, each from the same start."""
         if name == _STATELESS:
-            import mpmath
-
-            with _shared, mpmath.workdps(15), decimal.localcontext(decimal.DefaultContext):
-                yield
-        elif tool == _WEATHER:
-            with _shared:
-                yield
-        else:
-            yield
+            return _precision()
+        return _shared if tool == _WEATHER else _ALONE
 
     def state(self) -> dict[str, JsonValue]:
         """Every public attribute of every instance, as `Class.attribute`."""
-        return {
-            f"{name}.{attribute}": plain(value)
-            for name, instance in self._instances.items()
-            for attribute, value in vars(instance).items()
-            if attribute[0] != "_"
-        }
+        state: dict[str, JsonValue] = {}
+        for name, instance in self._instances.items():
+            if name not in self._seen:
+                self._seen[name] = {
+                    f"{name}.{attribute}": plain(value)
+                    for attribute, value in vars(instance).items()
+                    if attribute[0] != "_"
+                }
+            state.update(self._seen[name])
+        return state
 
 
 def _copied(table: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -201,6 +212,7 @@ def _count(item: Any, enough: int) -> int:  # noqa: ANN401 - a file or a directo
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_TEXTS = frozenset({str})
 
 
 def plain(value: Any, depth: int = 0) -> JsonValue:  # noqa: ANN401 - what an API keeps
@@ -210,17 +222,31 @@ def plain(value: Any, depth: int = 0) -> JsonValue:  # noqa: ANN401 - what an AP
     if kind in _SCALARS or depth > _DEPTH:
         return simple
     if kind is dict:
-        return {
-            key if type(key) is str and key[:1] != "#" else _key(key): (
-                item if type(item) in _SCALARS else plain(item, depth + 1)
-            )
-            for key, item in value.items()
-        }
+        return dict(value) if _row(value) else _table(value, depth)
     if kind is list:
-        return [plain(item, depth + 1) for item in value]
+        scalars = _SCALARS.issuperset(map(type, value))
+        return list(value) if scalars else [plain(item, depth + 1) for item in value]
     if kind is set:
         return sorted((plain(item, depth + 1) for item in value), key=repr)
     return {value.name: _tree(value, [_ENTRIES], depth)}
+
+
+def _row(value: dict[Any, Any]) -> bool:
+    """Whether a copy needs no look at each entry, as for most."""
+    return (
+        _SCALARS.issuperset(map(type, value.values()))
+        and _TEXTS.issuperset(map(type, value))
+        and "#" not in "".join(value)
+    )
+
+
+def _table(value: dict[Any, Any], depth: int) -> dict[str, JsonValue]:
+    return {
+        key if type(key) is str and key[:1] != "#" else _key(key): (
+            item if type(item) in _SCALARS else plain(item, depth + 1)
+        )
+        for key, item in value.items()
+    }
 
 
 def _key(key: object) -> str:

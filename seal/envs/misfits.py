@@ -4,15 +4,13 @@ import inspect
 import json
 import traceback
 import typing
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from seal.errors import SealError, ToolError, blame, did_you_mean
+from seal.errors import SealError, ToolError, did_you_mean
 from seal.types import GoldCall, Rule, Task, UserTurn
 
 _RECORDS = {record.__name__: record for record in (Task, UserTurn, GoldCall, Rule)}
@@ -84,10 +82,7 @@ def _record_in(annotation: object) -> type[BaseModel] | None:
     return next((record for record in found if record), None)
 
 
-@contextmanager
-def author_code(
-    error: type[SealError], what: str, path: Path | str | None = None, *, speech: bool = False
-) -> Iterator[None]:
+class author_code:  # noqa: N801 - reads as a word of a `with`
     """Turn whatever an author's code raises into `error`; `sys.exit()` would end more than it.
 
     Args:
@@ -96,25 +91,49 @@ def author_code(
         path: The author's file; the message then begins with the line in it.
         speech: Whether a `ToolError` is the code's to raise, as a tool's is; it passes through.
     """
-    try:
-        with blame(error, what):
-            try:
-                yield
-            except ValidationError as cause:
-                raise error(f"{what}: {cause.title}: {'; '.join(misfits(cause))}") from cause
-            except ToolError as cause:
-                if speech:
-                    raise
-                raise error(
-                    f"{what}: it raises ToolError({cause.code!r}); only a tool may refuse."
-                ) from cause
-            except SystemExit as cause:
-                raise error(f"{what}: it ends the program ({cause!r}).") from cause
-    except error as failure:
-        line = _line_of(path, failure.__cause__) if path and failure.__cause__ else None
-        if line is None:
-            raise
-        raise error(f"{path}:{line}: {failure}") from failure.__cause__
+
+    # As `blame`: every call of a tool goes through this.
+    __slots__ = ("_error", "_path", "_speech", "_what")
+
+    def __init__(
+        self,
+        error: type[SealError],
+        what: str,
+        path: Path | str | None = None,
+        *,
+        speech: bool = False,
+    ) -> None:
+        self._error, self._what, self._path, self._speech = error, what, path, speech
+
+    def __enter__(self) -> None:
+        """Begin to watch."""
+
+    def __exit__(self, _kind: object, cause: BaseException | None, _trace: object) -> None:
+        """Say whose fault it was, and where."""
+        if cause is None or (said := self._said(cause)) is None:
+            return
+        origin = cause.__cause__ if isinstance(cause, self._error) else cause
+        line = _line_of(self._path, origin) if self._path and origin else None
+        if line is not None:
+            raise self._error(f"{self._path}:{line}: {said}") from origin
+        if not isinstance(cause, self._error):
+            raise self._error(said) from cause
+
+    def _said(self, cause: BaseException) -> str | None:
+        """What the error says; None if the exception passes through as it is."""
+        what = self._what
+        if isinstance(cause, self._error):
+            return str(cause)
+        if isinstance(cause, ValidationError):
+            return f"{what}: {cause.title}: {'; '.join(misfits(cause))}"
+        if isinstance(cause, ToolError):
+            refused = f"{what}: it raises ToolError({cause.code!r}); only a tool may refuse."
+            return None if self._speech else refused
+        if isinstance(cause, SystemExit):
+            return f"{what}: it ends the program ({cause!r})."
+        if isinstance(cause, SealError) or not isinstance(cause, Exception):
+            return None
+        return f"{what}: {type(cause).__name__}: {cause}"
 
 
 def _line_of(path: Path | str, cause: BaseException) -> int | None:

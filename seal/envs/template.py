@@ -1,6 +1,5 @@
 """An environment template: contract, words, tasks and verifier of one environment folder."""
 
-import copy
 import importlib
 import importlib.util
 import inspect
@@ -17,7 +16,13 @@ from pydantic import Field, ValidationError
 
 from seal.envs.contract import Contract
 from seal.envs.declared import contract_of
-from seal.envs.environment import VERIFY_OPTIONS, Conventions, Environment, check_names
+from seal.envs.environment import (
+    VERIFY_OPTIONS,
+    Conventions,
+    Environment,
+    check_names,
+    copied,
+)
 from seal.envs.misfits import author_code, misfits
 from seal.envs.render import Renderer
 from seal.envs.tasks import problems_of_task, read_tasks
@@ -93,7 +98,7 @@ class EnvironmentTemplate:
             EnvironmentFailure: The environment's own `reset` raised something.
         """
         # A world may keep parts of `task.state` and change them: they must be its own.
-        own = task.model_copy(update={"state": copy.deepcopy(task.state)})
+        own = task.model_copy(update={"state": copied(task.state)})
         with author_code(EnvironmentFailure, f"{self.name}: reset for task {task.id}"):
             world = self.world(self.conventions)
             world.reset(own)

@@ -178,7 +178,7 @@ def visible_tools(
 ) -> tuple[str, ...]:
     """The tools of a task that one of its turns shows."""
     names = task.tools if task.tools is not None else tuple(template.contract.tools)
-    return tuple(name for name in names if name not in hidden)
+    return tuple(name for name in names if name not in hidden) if hidden else names
 
 
 class GoldReplays:
@@ -270,6 +270,9 @@ def missing_outputs(
 
     Where all outputs count they count as often as gold has them, as in BFCL's checker.
     """
+    made = [done.output for done in played.turns[turn].executed if not done.error]
+    if made == [done.output for done in gold.turns[turn].executed]:
+        return []
     had = Counter(
         done.output for one in played.turns[: turn + 1] for done in one.executed if not done.error
     )
@@ -307,6 +310,7 @@ def verify(
     Any path to the same end passes. The reward is 1 if every check holds, else 0.
     """
     checks = [CheckResult(name=name, passed=held) for name, held in played.checks.items()]
+    final = template.world.verify_state == "final"
     last = len(task.turns) - 1
     for index, turn in enumerate(task.turns):
         if len(played.turns) <= index:
@@ -328,7 +332,6 @@ def verify(
                     found="none",
                 )
             )
-        final = template.world.verify_state == "final"
         if index == last if final else turn.gold:
             checks.append(_state_check(index, gold.turns[index].state, played.turns[index].state))
         for done in missing_outputs(template, gold, played, index):
@@ -357,6 +360,8 @@ def _state_check(
 
 def state_difference(expected: dict[str, JsonValue], found: dict[str, JsonValue]) -> list[str]:
     """The names of the state's parts that differ."""
+    if expected == found:
+        return []
     return sorted(k for k in expected.keys() | found.keys() if expected.get(k) != found.get(k))
 
 

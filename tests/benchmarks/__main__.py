@@ -8,9 +8,9 @@ import argparse
 import json
 import sys
 
-from tests.benchmarks import sampling
+from tests.benchmarks import bfcl, sampling
 
-BENCHMARKS = {"sampling": sampling}
+BENCHMARKS = {"bfcl": bfcl, "sampling": sampling}
 """By name: modules with a docstring, `add_options(parser)`, `measure(options)`, `table(result)`."""
 
 

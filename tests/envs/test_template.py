@@ -329,7 +329,7 @@ def test_a_reset_that_fails_is_the_environments_failure(lamp):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("romos", "romos: no such environment.\nEnvironments: bfcl, rooms, or a folder"),
+        ("romos", "romos: no such environment.\nEnvironments: bfcl, home, orders, rooms, or a folder"),
         ("rooms@x", "rooms@x: 'x' is no convention seed; write a number, such as rooms@7."),
         ("rooms@-1", "'-1' is no convention seed"),
         ("rooms@", "'' is no convention seed"),
