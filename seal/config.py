@@ -127,6 +127,8 @@ class WarmStartConfig(Record):
     """Steps of copying and looking up, before any dialogue; `tiny` alone needs them."""
     lesson_steps: int | None = Field(default=None, ge=1)
     """Steps on dialogues."""
+    recovery_steps: int | None = Field(default=None, ge=0)
+    """Steps, last of all, on errors and the calls that they teach; of `tiny` alone."""
     tokens: int | None = Field(default=None, ge=1)
     """Tokens of one step, at least."""
     tasks: int | None = Field(default=None, ge=1)

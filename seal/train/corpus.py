@@ -138,17 +138,20 @@ class Corpus:
         asked = rng.choices(questions[tool, argument], k=count)
         return value_drill(argument, stated, asked, messages=messages)
 
-    def correction_drill(self, rng: random.Random, count: int) -> list[Piece]:
+    def correction_drill(
+        self, rng: random.Random, count: int, *, apart: bool = True
+    ) -> list[Piece]:
         """Calls with one argument as the user said it, and what is called once an error told how.
 
         Args:
             rng: Where it comes from.
             count: How many errors.
+            apart: Whether each is of another seed, so that what an older one said does not hold.
         """
+        same = None if apart else self.template(rng)
         pieces: list[Piece] = []
         while count > 0:
-            # Another house each time: what an older error said does not hold.
-            template = self.template(rng)
+            template = same or self.template(rng)
             questions = self._questions_of(template)
             tool, argument = drilled_argument(template, questions, rng)
             question = rng.choice(questions[tool, argument])

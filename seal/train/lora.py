@@ -11,7 +11,9 @@ from seal.train.resume import ResumePoint
 from seal.train.warmstart import CORRECTED, DRILLED, Encoded, WarmStartSettings, backward, encode
 
 RANK, ALPHA = 16, 32
-PRETRAINED = WarmStartSettings(drill_steps=40, lesson_steps=90, tokens=1500, tasks=6, rate=2e-3)
+PRETRAINED = WarmStartSettings(
+    drill_steps=40, lesson_steps=90, recovery_steps=0, tokens=1500, tasks=6, rate=2e-3
+)
 """How a model learns that knows language already. That it is enough is yet to be shown."""
 _WARM_UP = 5
 _QUESTIONS = 8

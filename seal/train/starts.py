@@ -29,7 +29,7 @@ from seal.train.resume import ResumePoint
 from seal.train.warmstart import WarmStartSettings, train_tiny
 from seal.types import content_hash
 
-RECIPE = 4
+RECIPE = 5
 """Counts changes of how a warm start trains; what it trains on is noticed without it."""
 FIRST_LESSON_SEED = 1000
 """Convention seeds from here on are for lessons."""
@@ -192,7 +192,7 @@ def _make(path: str, plan: _Plan, watch: Watch) -> None:
     partial.mkdir(exist_ok=True)
     made = partial / "made"
     settings = plan.settings
-    total = settings.drill_steps + settings.lesson_steps
+    total = settings.drill_steps + settings.lesson_steps + settings.recovery_steps
     resume = ResumePoint(partial / "resume.pt")
 
     def report(step: int, loss: float) -> None:

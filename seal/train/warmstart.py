@@ -19,6 +19,10 @@ DRILLED = 0.25
 """Share of steps that are still drills once the lessons have begun."""
 CORRECTED = 0.45
 """Chance of those to ask for a call after an error: it is the hardest to look up."""
+RECOVERED = 0.6
+"""Share of the last steps that are drills of calls after an error; the others are lessons."""
+APART = 0.3
+"""Share of those drills in which each error is of another convention seed."""
 TOGETHER = 1500
 """Tokens computed at once."""
 
@@ -49,6 +53,8 @@ class WarmStartSettings:
     drill_steps: int = 600
     """Steps of copying and looking up, before any dialogue."""
     lesson_steps: int = 900
+    recovery_steps: int = 240
+    """Steps, last of all, on errors and the calls that they teach."""
     tokens: int = 2500
     """Tokens of a step; a step of drills has half as many."""
     tasks: int = 3
@@ -79,13 +85,12 @@ def train_tiny(
     others = [p for p in model.parameters() if id(p) not in known]
     muon = Muon(matrices, settings.rate, decay=0.02)
     adam = torch.optim.AdamW(others, lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.02)
-    total = settings.drill_steps + settings.lesson_steps
     model.train()
     begin = resume.load(model, [muon, adam])
     for step, rows in enumerate(_curriculum(tokenizer, corpus, settings, rng)):
         if step < begin:
             continue
-        muon.rate = adam.param_groups[0]["lr"] = settings.rate * _schedule(step, total)
+        muon.rate = adam.param_groups[0]["lr"] = settings.rate * _schedule(step, settings)
         loss = backward(model, rows)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         muon.step()
@@ -95,10 +100,21 @@ def train_tiny(
         resume.save(step + 1, model, [muon, adam])
 
 
-def _schedule(step: int, total: int) -> float:
-    """Warm-up over 50 steps, full speed to the half, then down to a thirtieth."""
+def _schedule(step: int, settings: WarmStartSettings) -> float:
+    """Warm-up, full speed to the half, then down to a thirtieth; at half the height for recovery.
+
+    Recovery has a rise and fall of its own: what it needs is learned late, and lessons have come to
+    rest by then.
+    """
+    total = settings.drill_steps + settings.lesson_steps
+    if step < total:
+        return _rise_and_fall(step, total, 50)
+    return 0.5 * _rise_and_fall(step - total, settings.recovery_steps, 20)
+
+
+def _rise_and_fall(step: int, total: int, rise: int) -> float:
     left = 1 - step / total
-    return min(1.0, (step + 1) / 50) * max(0.03, min(1.0, left / 0.5))
+    return min(1.0, (step + 1) / rise) * max(0.03, min(1.0, left / 0.5))
 
 
 def _curriculum(
@@ -107,7 +123,7 @@ def _curriculum(
     settings: WarmStartSettings,
     rng: random.Random,
 ) -> Iterator[list[Encoded]]:
-    """The batches of all steps: repeats and drills, then lessons with drills between them."""
+    """The batches of all steps: repeats and drills, lessons with drills between them, recovery."""
     symbols = list(range(5, len(tokenizer)))
 
     def drills(messages: float, corrections: float) -> list[Encoded]:
@@ -130,6 +146,18 @@ def _curriculum(
             yield _batch(
                 settings.tokens,
                 lambda: encode(tokenizer, corpus.lesson(rng, tasks, few)),  # noqa: B023
+            )
+    for _ in range(settings.recovery_steps):
+        if rng.random() < RECOVERED:
+            yield _batch(
+                settings.tokens // 2,
+                lambda: encode(
+                    tokenizer, corpus.correction_drill(rng, 6, apart=rng.random() < APART)
+                ),
+            )
+        else:
+            yield _batch(
+                settings.tokens, lambda: encode(tokenizer, corpus.lesson(rng, settings.tasks))
             )
 
 
