@@ -34,6 +34,10 @@ def run(
         str | None,
         typer.Option("--candidate", metavar="RUN|RUN/ID|FILE", help="The words in force."),
     ] = None,
+    strict_abstention: Annotated[
+        bool,
+        typer.Option("--strict-abstention", help="A call fails a turn where gold makes none."),
+    ] = False,
     jobs: options.Jobs = 4,
     seed: options.Seed = 0,
     out: options.Out = None,
@@ -67,6 +71,7 @@ def run(
         samples=samples,
         rollouts=RolloutSettings(seed=seed, sampling=sampling, workers=workers_for(policy, jobs)),
         candidate=words,
+        strict_abstention=strict_abstention,
     )
     details = describe(Arena(template, words), policy, wanted)
     folder = out or default_folder("run", template.name, details)

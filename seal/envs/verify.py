@@ -303,11 +303,18 @@ def missing_answers(task: Task, turn: int, answer: str) -> list[str]:
 
 
 def verify(
-    template: EnvironmentTemplate, task: Task, gold: Played, played: Played, answers: Sequence[str]
+    template: EnvironmentTemplate,
+    task: Task,
+    gold: Played,
+    played: Played,
+    answers: Sequence[str],
+    *,
+    strict_abstention: bool = False,
 ) -> Score:
     """The default verifier: gold's state and needed outputs, the answers, the named checks.
 
-    Any path to the same end passes. The reward is 1 if every check holds, else 0.
+    Any path to the same end passes. The reward is 1 if every check holds, else 0. With
+    `strict_abstention` a call, harmless or not, fails a turn in which gold makes none.
     """
     checks = [CheckResult(name=name, passed=held) for name, held in played.checks.items()]
     final = template.world.verify_state == "final"
@@ -323,6 +330,10 @@ def verify(
             )
         if turn.gold is None:
             continue
+        if strict_abstention and not turn.gold and played.turns[index].executed:
+            tools = ", ".join(done.tool for done in played.turns[index].executed)
+            name = f"turn {index} abstention"
+            checks.append(CheckResult(name=name, passed=False, expected="no call", found=tools))
         if idle(template, gold, played, index):
             checks.append(
                 CheckResult(

@@ -50,6 +50,7 @@ class Arena:
         *,
         gold: GoldReplays | None = None,
         contract_hash: str | None = None,
+        strict_abstention: bool = False,
     ) -> None:
         self.template = template
         self.candidate = candidate or template.original
@@ -57,6 +58,8 @@ class Arena:
         self.tools = template.renderer.tools(self.candidate)
         self.contracts = {n: tool.contract for n, tool in template.contract.tools.items()}
         self.gold = gold or GoldReplays(template)
+        self.strict_abstention = strict_abstention
+        """Whether any call fails a turn in which gold makes none."""
         self.contract_hash = contract_hash or environment_hash(template)
 
     @property
@@ -73,7 +76,13 @@ class Arena:
 
     def under(self, candidate: Candidate) -> "Arena":
         """The same environment with other words in force."""
-        return Arena(self.template, candidate, gold=self.gold, contract_hash=self.contract_hash)
+        return Arena(
+            self.template,
+            candidate,
+            gold=self.gold,
+            contract_hash=self.contract_hash,
+            strict_abstention=self.strict_abstention,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +150,14 @@ def begin(
         checks = yield from _play(dialogue, sample, seed, sampling)
         played = Played(tuple(dialogue.played), checks)
         answers = [turn.steps[-1].content if turn.steps else "" for turn in dialogue.turns]
-        score = verify(arena.template, task, gold, played, answers)
+        score = verify(
+            arena.template,
+            task,
+            gold,
+            played,
+            answers,
+            strict_abstention=arena.strict_abstention,
+        )
     except BudgetReached:
         raise
     except (EnvironmentFailure, ModelFailure) as cause:

@@ -30,6 +30,8 @@ class RunSettings:
     rollouts: RolloutSettings = field(default_factory=RolloutSettings)
     candidate: Candidate | None = None
     """The words in force; None: the original words."""
+    strict_abstention: bool = False
+    """Whether a call fails a turn in which gold makes none, even if it changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def run(
     settings = settings or RunSettings()
     policy = open_policy(policy) if isinstance(policy, str) else policy
     jobs = _jobs(template, settings)
-    arena = Arena(template, settings.candidate)
+    arena = Arena(template, settings.candidate, strict_abstention=settings.strict_abstention)
     if isinstance(policy, ReplayPolicy) and policy.contracts != {arena.contract_hash}:
         raise ConfigError(
             f"{policy.name}: recorded on another environment than {template.name}, or before its "
@@ -154,6 +156,7 @@ def describe(arena: Arena, policy: Policy, settings: RunSettings) -> dict[str, A
         "split": settings.split or "all",
         "limit": settings.limit,
         "samples": settings.samples,
+        **({"strict_abstention": True} if settings.strict_abstention else {}),
     }
 
 

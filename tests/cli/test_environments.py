@@ -263,3 +263,22 @@ def test_a_folder_with_a_space_in_its_path_makes_commands_that_can_be_pasted(sea
     assert code == 0
     assert f"seal check '{folder}'" in out
     assert f"seal show '{folder}'" in (folder / "env.py").read_text()
+
+
+def test_a_harmless_call_where_none_is_wanted_fails_only_if_that_is_asked_for(seal, tmp_path):
+    world = edited(
+        WORLD,
+        "    @check\n",
+        "    @tool(mutates=False)\n    def look(self) -> str:\n        return 'a lamp'\n\n"
+        "    @check\n",
+    )
+    folder = write_environment(tmp_path / "lamp", world=world)
+    given = ["run", folder, "-m", "sim:lost", "--split", "all", "--json"]
+    loose, strict = (
+        json.loads(seal(*given, *more, "--out", tmp_path / name)[1].splitlines()[-1])
+        for name, more in (("loose", []), ("strict", ["--strict-abstention"]))
+    )
+    assert strict["score"] <= loose["score"]
+    code, _, err = seal(*given, "--strict-abstention", "--out", tmp_path / "loose")
+    assert code == 2
+    assert "strict_abstention" in err

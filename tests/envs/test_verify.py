@@ -87,7 +87,7 @@ def task(*turns, checks=(), state=None, **turn):
     )
 
 
-def scored(template, task, *turns, answers=("Done.",) * 3):
+def scored(template, task, *turns, answers=("Done.",) * 3, **how):
     """The score of calls, turn by turn."""
     calls = [
         [
@@ -97,7 +97,7 @@ def scored(template, task, *turns, answers=("Done.",) * 3):
         for i, turn in enumerate(turns)
     ]
     gold = GoldReplays(template).of(task)
-    return verify(template, task, gold, replay(template, task, calls), answers)
+    return verify(template, task, gold, replay(template, task, calls), answers, **how)
 
 
 def failed(score):
@@ -203,6 +203,9 @@ def test_a_call_where_none_is_wanted_fails_by_what_it_changed(template):
     assert scored(template, none, []).reward == 1.0
     assert scored(template, none, [call("ask", item="tea")]).reward == 1.0
     assert scored(template, none, [put()]).reward == 0.0
+    strict = scored(template, none, [call("ask", item="tea")], strict_abstention=True)
+    assert (strict.reward, failed(strict)) == (0.0, ["turn 0 abstention"])
+    assert scored(template, none, [], strict_abstention=True).reward == 1.0
 
 
 def test_hidden_tools_are_not_executed_in_a_replay(template):
