@@ -34,8 +34,8 @@ from seal.train.words import NOTHING_FIRST, Mode, lesson_words, phrase, said
 from seal.types import Rollout, Sampling, Task
 
 MODES: tuple[tuple[float, Mode], ...] = (
-    (0.45, Mode(share=1.0, messages=True, errs=1.0)),
-    (0.4, Mode(share=0.2, messages=True, errs=1.0, bare=0.8)),
+    (0.5, Mode(share=1.0, messages=True, errs=1.0)),
+    (0.35, Mode(share=0.2, messages=True, errs=1.0, bare=0.8)),
     (0.15, Mode(share=0.5, messages=False, errs=0.5)),
 )
 _RULE = re.compile(r"[,:]? ?\{\{-? *rule\.\w+ *-?\}\}")

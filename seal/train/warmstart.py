@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 IGNORED = -100
 """The label of a token that is not learned from."""
-DRILLED = 0.25
+DRILLED = 0.2
 """Share of steps that are still drills once the lessons have begun."""
-CORRECTED = 0.45
+CORRECTED = 0.4
 """Chance of those to ask for a call after an error: it is the hardest to look up."""
-RECOVERED = 0.6
+RECOVERED = 0.5
 """Share of the last steps that are drills of calls after an error; the others are lessons."""
 APART = 0.3
 """Share of those drills in which each error is of another convention seed."""
@@ -53,11 +53,11 @@ class WarmStartSettings:
     drill_steps: int = 600
     """Steps of copying and looking up, before any dialogue."""
     lesson_steps: int = 900
-    recovery_steps: int = 240
+    recovery_steps: int = 400
     """Steps, last of all, on errors and the calls that they teach."""
     tokens: int = 2500
     """Tokens of a step; a step of drills has half as many."""
-    tasks: int = 3
+    tasks: int = 5
     """Tasks in one dialogue; more where few tools are shown."""
     rate: float = 3e-3
     seed: int = 0
@@ -101,7 +101,7 @@ def train_tiny(
 
 
 def _schedule(step: int, settings: WarmStartSettings) -> float:
-    """Warm-up, full speed to the half, then down to a thirtieth; at half the height for recovery.
+    """Warm-up, full speed to the half, then down to a thirtieth; lower for recovery.
 
     Recovery has a rise and fall of its own: what it needs is learned late, and lessons have come to
     rest by then.
@@ -109,7 +109,7 @@ def _schedule(step: int, settings: WarmStartSettings) -> float:
     total = settings.drill_steps + settings.lesson_steps
     if step < total:
         return _rise_and_fall(step, total, 50)
-    return 0.5 * _rise_and_fall(step - total, settings.recovery_steps, 20)
+    return 0.6 * _rise_and_fall(step - total, settings.recovery_steps, 20)
 
 
 def _rise_and_fall(step: int, total: int, rise: int) -> float:
