@@ -88,11 +88,18 @@ def found_in_package(names: set[str]) -> list[str]:
     return found
 
 
-def test_no_string_of_the_package_names_what_is_in_rooms():
+@pytest.mark.parametrize(
+    ("name", "some"),
+    [
+        ("orders", {"refund_order", "order_no", "refund_needs", "cents"}),
+        ("rooms", {"book_room", "portions", "check_first", "minutes"}),
+    ],
+)
+def test_no_string_of_the_package_names_what_is_in_an_environment(name, some):
     names = set()
     for seed in range(12):
-        names |= names_of(load_environment(f"rooms@{seed}"))
-    assert {"book_room", "portions", "check_first", "minutes"} <= names
+        names |= names_of(load_environment(f"{name}@{seed}"))
+    assert some <= names
     assert len(names) > 80
     assert found_in_package(names) == []
 
