@@ -213,7 +213,7 @@ def _play(
             dialogue.messages.append(Message("assistant", reply.content, reply.calls))
             results = []
             for call in reply.calls:
-                done = _call(arena, shown, call, executed, world)
+                done = answer_call(arena, shown, call, executed, world)
                 results.append(done)
                 dialogue.messages.append(
                     Message("tool", done.content, call_id=call.id, failed=done.error is not None)
@@ -249,17 +249,29 @@ def _stop(arena: Arena, reply: Reply, steps: int) -> TurnStop | None:
     return "step_limit" if steps >= limits.steps else None
 
 
-def _call(
+def answer_call(
     arena: Arena,
     shown: tuple[str, ...],
     call: ToolCall,
     executed: list[Executed],
     world: Environment,
 ) -> ToolResult:
-    """One call: checked, run, and answered in the words in force."""
+    """One call: checked, run, and answered in the words in force.
+
+    Args:
+        arena: The environment and the words.
+        shown: The tools that the turn shows.
+        call: The call.
+        executed: Calls of the turn that reached their tools; this one is added if it does.
+        world: The world that it changes.
+
+    Raises:
+        EnvironmentFailure: The tool raised something that is no `ToolError`.
+    """
     limit = arena.template.limits.call_chars
     if len(call.arguments) > limit:
-        return ToolResult(call_id=call.id, content=f"The call is longer than {limit} characters.")
+        said = f"The call is longer than {limit} characters."
+        return _refuse(arena, call, CallError(kind="malformed_call", code="too_long", message=said))
     accepted = accept(arena.template.contract, call, shown)
     if isinstance(accepted, CallError):
         return _refuse(arena, call, accepted)
