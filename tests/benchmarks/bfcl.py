@@ -10,10 +10,12 @@ without any. Parsing of reference calls is counted on neither side.
 import argparse
 import gc
 import json
+import os
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from seal.envs.bfcl_data import CATEGORIES, package_folder
@@ -23,6 +25,7 @@ from seal.envs.verify import GoldReplays, gold_calls, replay, verify
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=5, help="of each side, in turn")
+    parser.add_argument("--worlds", type=int, default=0, help="of ours, to see memory stay flat")
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -42,6 +45,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "ratio": round(official / ours, 2),
         "first": round(first, 4),
         "unit": "s of CPU for all tasks",
+        "memory": memory(options.worlds) if options.worlds else None,
         "tasks": len(load_environment("bfcl").tasks(None)),
         "rounds": {side: [round(one, 4) for one in found] for side, found in seconds.items()},
     }
@@ -53,8 +57,25 @@ def table(result: dict[str, Any]) -> str:
     for side in ("ours", "official"):
         rounds = ", ".join(f"{one:.2f}" for one in result["rounds"][side])
         lines.append(f"{side:9} {result[side]:7.3f}   {rounds}")
+    for worlds, megabytes in (result["memory"] or {}).items():
+        lines.append(f"after {int(worlds):>7,} worlds of ours: {megabytes:.0f} MB")
     lines.append(f"ratio     {result['ratio']:7.2f}   (first round of ours: {result['first']:.3f})")
     return "\n".join(lines)
+
+
+def memory(worlds: int) -> dict[int, float]:
+    """Megabytes of this process after a tenth, a half and all of so many worlds."""
+    template = load_environment("bfcl")
+    made = [(task, gold_calls(task)) for task in template.tasks(None)]
+    marks = {worlds // 10, worlds // 2, worlds}
+    found = {}
+    for number in range(1, worlds + 1):
+        replay(template, *made[number % len(made)])
+        if number in marks:
+            gc.collect()
+            pages = int(Path("/proc/self/statm").read_text().split()[1])
+            found[number] = pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    return found
 
 
 def our_round() -> Callable[[], float]:
