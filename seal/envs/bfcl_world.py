@@ -10,8 +10,8 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from pydantic import JsonValue
 
 from seal.envs.bfcl_data import CLASSES
 from seal.envs.environment import copied
-from seal.errors import EnvironmentFailure, ToolError, blame
+from seal.errors import ToolError
 from seal.types import Arguments
 
 _API = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code"
@@ -55,9 +55,6 @@ def _api_class(package: Path, name: str) -> type[Any]:
             sys.path.remove(str(package.parent))
     found: type[Any] = getattr(module, name)
     return found
-
-
-_ALONE = nullcontext()
 
 
 @contextmanager
@@ -123,22 +120,21 @@ class ApiWorld:
             values = {"tags": [], "mentions": [], **values}
         _refuse_excess(tool, values, instance)
         try:
-            with self._process_state(tool, name), blame(EnvironmentFailure, tool):
-                result = getattr(instance, tool)(**values)
-                error = _error_of(result)
-                text = "" if error is not None else _text(result)
-        except EnvironmentFailure as failure:
-            message = f"Error during execution: {failure.__cause__}"
+            if name == _STATELESS:
+                # Precision is the process's: one such call at a time, each from the same start.
+                with _precision():
+                    error, text = _answer(getattr(instance, tool), values)
+            elif tool == _WEATHER:
+                with _shared:
+                    error, text = _answer(getattr(instance, tool), values)
+            else:
+                error, text = _answer(getattr(instance, tool), values)
+        except Exception as cause:  # noqa: BLE001 - what the official executor answers with
+            message = f"Error during execution: {cause}"
             raise ToolError("execution_error", _stable(message)) from None
         if error is not None:
             raise ToolError(error_code(error), _stable(error))
         return text
-
-    def _process_state(self, tool: str, name: str) -> AbstractContextManager[object]:
-        """Precision is the process's: one such call at a time, each from the same start."""
-        if name == _STATELESS:
-            return _precision()
-        return _shared if tool == _WEATHER else _ALONE
 
     def state(self) -> dict[str, JsonValue]:
         """Every public attribute of every instance, as `Class.attribute`."""
@@ -156,6 +152,13 @@ class ApiWorld:
 
 def _copied(table: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     return {key: dict(row) for key, row in table.items()}
+
+
+def _answer(method: Callable[..., object], values: Arguments) -> tuple[str | None, str]:
+    """What a call's result says of an error, and the result as text if it is none."""
+    result = method(**values)
+    error = _error_of(result)
+    return error, "" if error is not None else _text(result)
 
 
 def _text(result: object) -> str:
