@@ -131,6 +131,8 @@ class Limits(Record):
     """Agent messages per turn, the answer included."""
     call_chars: int = Field(default=20_000, ge=100)
     """Characters of one call's arguments, and of one result shown."""
+    call_seconds: float = Field(default=20.0, gt=0)
+    """Seconds that one call may run."""
 
 
 class Slot(Record):

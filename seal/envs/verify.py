@@ -6,19 +6,19 @@ from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
 from seal.envs.contract import Accepted, accept, contract_hash
 from seal.envs.environment import Environment
 from seal.envs.misfits import author_code, misfits
+from seal.envs.refusal import call_error
 from seal.envs.template import EnvironmentTemplate
+from seal.envs.time_limit import TookTooLong, within
 from seal.errors import EnvironmentFailure, ToolError, blame, did_you_mean
 from seal.types import (
     CallError,
     CheckResult,
-    Rule,
     Score,
     Task,
     ToolCall,
@@ -64,12 +64,21 @@ def execute(
     Raises:
         EnvironmentFailure: The tool raised something that is no `ToolError`.
     """
-    try:
+    seconds = template.limits.call_seconds
+
+    def answer() -> str:
         with author_code(EnvironmentFailure, f"{template.name}: tool {accepted.tool}", speech=True):
-            output = result_text(world.call(accepted.tool, accepted.arguments))
+            return result_text(world.call(accepted.tool, accepted.arguments))
+
+    try:
+        output = within(seconds, answer)
+    except TookTooLong:
+        said = f"The call was ended after {seconds:g} seconds."
+        error = CallError(kind="refused", code="time_limit", message=said)
+        return Executed(call_id, accepted.tool, accepted.given, "", error)
     except ToolError as refusal:
         with blame(EnvironmentFailure, f"{template.name}: a refusal of {accepted.tool}"):
-            error = _refusal(template, accepted, refusal)
+            error = call_error(template, accepted, refusal)
             error.model_dump_json()  # What no record could hold is found out here.
         return Executed(call_id, accepted.tool, accepted.given, "", error)
     return Executed(call_id, accepted.tool, accepted.given, output)
@@ -86,40 +95,6 @@ def result_text(output: object) -> str:
         text = json.dumps(output, ensure_ascii=False, default=str)
     text.encode()
     return text
-
-
-def _refusal(template: EnvironmentTemplate, accepted: Accepted, refusal: ToolError) -> CallError:
-    contract = template.contract[accepted.tool]
-    argument = refusal.argument
-    if argument is not None and argument not in contract.arguments:
-        raise EnvironmentFailure(
-            f"{template.name}: {accepted.tool} cites argument '{argument}', which it does not have."
-        )
-    declared = contract.rules.get(argument, Rule()) if argument else contract.rule
-    try:
-        cited = Rule.model_validate({k: _rule_value(v) for k, v in refusal.rules.items()})
-    except (TypeError, ValueError) as cause:
-        found = misfits(cause) if isinstance(cause, ValidationError) else [str(cause)]
-        raise EnvironmentFailure(
-            f"{template.name}: {accepted.tool} cites a rule that is none: {'; '.join(found)}"
-        ) from cause
-    if cited.requires is not None and cited.requires not in template.contract.tools:
-        raise EnvironmentFailure(
-            f"{template.name}: {accepted.tool} cites requires='{cited.requires}', which is no tool."
-            f"{did_you_mean(cited.requires, template.contract.tools)}"
-        )
-    return CallError(
-        kind="refused",
-        code=refusal.code,
-        message=refusal.message,
-        argument=argument,
-        received=accepted.given.get(argument) if argument else None,
-        rule=declared.model_copy(update=cited.stated()),
-    )
-
-
-def _rule_value(value: Any) -> Any:  # noqa: ANN401 - any rule value
-    return sorted(value) if isinstance(value, set | frozenset) else value
 
 
 def finish_turn(world: Environment, executed: Sequence[Executed]) -> PlayedTurn:

@@ -52,7 +52,7 @@ def test_two_loads_give_the_same_tasks(lamp):
         (f"{TOML}licnce = 'x'", "env.toml: licnce: no such key.\nKeys: name, description, "),
         (
             f"{TOML}[limits]\nstep = 3",
-            "env.toml: limits.step: no such key.\nKeys: steps, call_chars.\nD",
+            "env.toml: limits.step: no such key.\nKeys: steps, call_chars, call_seconds.\nD",
         ),
         (f"{TOML}[limits]\nsteps = 0", "env.toml: limits.steps: Input should be greater than"),
         (f"{TOML}[slots]\nhint = 3", "env.toml: slots.hint"),
