@@ -24,8 +24,9 @@ GENERIC = {
     "roles and fields of a chat request": ("user", "message", "messages", "content", "temperature"),
     "ends of a model's answer": ("length",),
     "words of our own messages and word lists": (
-        *("add", "base", "folder", "mean", "name", "path", "power", "value", "whole"),
+        *("add", "base", "folder", "mean", "name", "path", "power", "value", "whole", "zone"),
     ),
+    "what our own messages count in": ("seconds",),
     "our own commands, and one of the shell that we advise": ("diff", "ls"),
     "a filter of the report's": ("amount",),
 }
@@ -91,6 +92,7 @@ def found_in_package(names: set[str]) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "some"),
     [
+        ("home", {"set_light", "start_time", "tenths of degrees", "nursery"}),
         ("orders", {"refund_order", "order_no", "refund_needs", "cents"}),
         ("rooms", {"book_room", "portions", "check_first", "minutes"}),
     ],

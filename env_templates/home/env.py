@@ -12,9 +12,9 @@ from seal.types import GoldCall, Rule, Task, UserTurn
 
 ZONES = ("kitchen", "study", "hall", "attic", "bedroom", "nursery", "lounge", "studio", "bathroom")
 SCENES = ("film", "dinner", "party", "yoga", "cleaning", "goodnight", "breakfast", "holiday")
-DOORS = ("front", "garage", "cellar", "terrace", "garden", "side")
+DOORS = ("front", "garage", "cellar", "terrace", "garden", "balcony")
 MODES = ("gentle", "normal", "strong")
-MODE_NAMES = ("eco plus turbo", "whisper breeze gale", "calm flow rush", "P3 P1 P2", "M20 M50 M80")
+MODE_NAMES = ("eco cosy turbo", "whisper breeze gale", "calm flow rush", "P3 P1 P2", "M20 M50 M80")
 TIMES = [60 * hour + minute for hour in range(6, 23) for minute in (0, 15, 30, 45)]
 TIME_FORMS = ("{:02d}:{:02d}", "{:02d}{:02d}", "{:02d}h{:02d}", "{:02d}.{:02d}", "T{:02d}{:02d}")
 UNITS: Mapping[str, Mapping[str, Callable[[int], int]]] = {
@@ -51,7 +51,7 @@ def draw_codes(rng: random.Random, names: tuple[str, ...], count: int, form: str
     """A code for some of the names, none of them guessable; `x` is a letter and `0` a digit."""
     codes: set[str] = set()
     while len(codes) < count:
-        letters = [rng.choice("BCDFGHJKLMNPRSTVWXZ") if c == "x" else c for c in form]
+        letters = [rng.choice("CDFGHJKLMNPQRSTVWXZ") if c == "x" else c for c in form]
         codes.add("".join(str(rng.randint(2, 9)) if c == "0" else c for c in letters))
     return dict(zip(rng.sample(names, count), rng.sample(sorted(codes), count), strict=True))
 
