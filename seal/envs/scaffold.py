@@ -28,7 +28,7 @@ class World(Environment):
     # the words and cannot know the rules by heart. Leave `draw` out if nothing varies.
     @classmethod
     def draw(cls, rng):
-        codes = dict(zip(("coffee", "tea", "cocoa"), rng.sample("BCDFGHJK", 3), strict=True))
+        codes = dict(zip(("cocoa", "lemonade", "milk"), rng.sample("BCDFGHJK", 3), strict=True))
         return {"codes": codes, "unit": rng.choice(["ml", "dl"])}
 
     # One task: user messages, and gold, the calls of a perfect agent. `as_said` is the form in
