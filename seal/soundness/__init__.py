@@ -1,15 +1,22 @@
 """The checks behind `seal check`: is an environment fit to learn in, without asking any model."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from seal.envs.template import EnvironmentTemplate
-from seal.errors import SealError, TemplateError
+from seal.errors import EnvironmentFailure, SealError, TemplateError
+from seal.soundness.agreement import AGREE_CLAIM, contract_agrees, refuse_taken_names
 from seal.soundness.catalogue import labels_there, seeds_reproduce, splits_apart, tasks_differ
 from seal.soundness.facts import Facts, LiveValue, collect_facts
-from seal.soundness.finding import Finding, problem_of
-from seal.soundness.gold import dropped_calls_noticed, gold_solves
+from seal.soundness.finding import Finding, failed_at, problem_of
+from seal.soundness.gold import gold_solves, tampered_gold_noticed
 from seal.soundness.lazy import lazy_agents_fail
-from seal.soundness.leaks import errors_keep_answers, tools_refuse, words_keep_answers
+from seal.soundness.leaks import (
+    CONDUCT_CLAIM,
+    errors_keep_answers,
+    tools_keep_their_word,
+    words_keep_answers,
+)
+from seal.soundness.patience import patience
 from seal.soundness.rendering import blocks_render
 from seal.soundness.verifier import verifier_looks_only, verifier_repeats
 from seal.soundness.worlds import worlds_apart, worlds_elsewhere, worlds_repeat
@@ -26,17 +33,17 @@ __all__ = [
     "unloadable",
 ]
 
-AGREE_CLAIM = "contract, words and tasks agree"
 TASKS_CLAIM = "tasks can be made"
 Check = Callable[[EnvironmentTemplate], Iterable[Finding]]
 CHECKS: tuple[Check, ...] = (
+    contract_agrees,
     blocks_render,
     labels_there,
     splits_apart,
     tasks_differ,
     seeds_reproduce,
     gold_solves,
-    dropped_calls_noticed,
+    tampered_gold_noticed,
     lazy_agents_fail,
     worlds_repeat,
     worlds_apart,
@@ -49,28 +56,43 @@ CHECKS: tuple[Check, ...] = (
 
 
 def check_environment(
-    template: EnvironmentTemplate, facts: Facts | None = None
+    template: EnvironmentTemplate, facts: Facts | None = None, checks: Sequence[Check] = CHECKS
 ) -> Iterator[Finding]:
     """The findings of every check, as they come; an environment is sound if all have passed.
 
     Args:
         template: The environment.
         facts: What fuzzing it found; collected here if it is not given.
+        checks: Those that need no facts, if not all are wanted.
     """
     try:
         template.tasks(None)
+        refuse_taken_names(template)
     except SealError as error:
         yield unloadable(error)
         return
-    # A template that has loaded agrees with its contract: loading refuses any other.
-    tools = len(template.contract.tools)
-    extent = f"{tools} tools, {len(template.renderer.slots)} slots"
-    yield Finding(check=AGREE_CLAIM, passed=True, message=extent)
-    for check in CHECKS:
-        yield from check(template)
+    for check in checks:
+        found: list[Finding] = []
+        with patience(template) as watch:
+            found.extend(check(template))
+        yield from found
+        if watch.failure:
+            yield _stuck(template, watch.failure)
+            return
     known = collect_facts(template) if facts is None else facts
-    yield from tools_refuse(template, known)
+    yield from tools_keep_their_word(template, known)
     yield from errors_keep_answers(template, known)
+
+
+def _stuck(template: EnvironmentTemplate, failure: EnvironmentFailure) -> Finding:
+    """The finding after which no other check is worth its time."""
+    return Finding(
+        check=CONDUCT_CLAIM,
+        passed=False,
+        where=failed_at(template, failure),
+        message=str(failure),
+        remedy="Bound the loop; nothing further was checked.",
+    )
 
 
 def unloadable(error: SealError) -> Finding:

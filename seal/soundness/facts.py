@@ -5,6 +5,7 @@ it would be wrong elsewhere, or give an answer away, so only an error that happe
 """
 
 import random
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from pydantic import JsonValue
 
 from seal.envs.slots import rule_values
 from seal.envs.template import EnvironmentTemplate
+from seal.soundness.conduct import Conduct
 from seal.soundness.finding import sample_tasks
-from seal.soundness.probes import Probe, gold_of, probes
+from seal.soundness.patience import patience
+from seal.soundness.probes import Fault, Probe, gold_of, probes
 from seal.types import CallError, Rule, Task
 
 _TASKS = 96
@@ -24,6 +27,9 @@ _SEEN = 3
 """Scenarios in which an undeclared value must have been cited, always the same, to be a fact."""
 _LEAK_SHARE = 0.5
 """A number can equal gold by chance; one that does in half of the scenarios is no chance."""
+_TOLD_SHARE = 0.6
+"""The same for the one known value that a message names; one that is always the same is no leak."""
+_WORD = re.compile(r"[\w@.:/-]*\w")
 
 
 class LiveValue(NamedTuple):
@@ -46,6 +52,11 @@ class Leak(NamedTuple):
     """Scenarios in which it equalled gold."""
 
 
+def words_of(text: str) -> set[str]:
+    """The words of a text in small letters; codes, addresses and numbers stay whole."""
+    return set(_WORD.findall(text.casefold()))
+
+
 def dotted(tool: str, argument: str | None, key: str) -> str:
     """`book_room.day.format`, or `book_room.requires` for a rule of the tool itself."""
     return ".".join(part for part in (tool, argument, key) if part)
@@ -61,8 +72,8 @@ class Facts:
     refusals: Mapping[str, tuple[str, ...]]
     """The codes with which each tool refused, the most frequent first."""
     leaks: tuple[Leak, ...]
-    crashes: Mapping[str, str]
-    """Per tool, a call that ended in an exception which is no refusal."""
+    faults: tuple[Fault, ...]
+    """What tools did that no tool should."""
     calls: int
     """Calls that reached a tool."""
 
@@ -98,12 +109,14 @@ def collect_facts(
         tasks: The tasks whose worlds are fuzzed; None: a sample over all splits.
     """
     chosen = sample_tasks(template, _TASKS) if tasks is None else list(tasks)
-    tally = _Tally()
+    tally = _Tally(template, chosen)
     for name, tool in template.contract.tools.items():
         for argument, rule in [(None, tool.contract.rule), *tool.contract.rules.items()]:
             tally.declare(name, argument, rule)
-    for probe in probes(template, chosen, random.Random(f"facts/{template.name}/{seed}")):
-        tally.add(probe)
+    rng = random.Random(f"facts/{template.name}/{seed}")
+    with patience(template):
+        for probe in probes(template, chosen, rng):
+            tally.add(probe)
     # What one scenario alone shows may differ in the next: it takes two to make a fact.
     return tally.facts(max(2, min(_SEEN, len({task.scenario for task in chosen}))))
 
@@ -111,12 +124,18 @@ def collect_facts(
 class _Tally:
     """What errors have cited so far, and where."""
 
-    def __init__(self) -> None:
+    def __init__(self, template: EnvironmentTemplate, tasks: Sequence[Task]) -> None:
         self.calls = 0
+        self._conduct = Conduct(template)
+        self._answers: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for task in tasks:
+            for call in gold_of(task):
+                for argument, sent in call.arguments.items():
+                    self._answers[call.tool, argument].add(str(sent).casefold())
         self._texts: dict[LiveValue, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         self._declared: set[LiveValue] = set()
         self._codes: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-        self._crashes: dict[str, str] = {}
+        self._told: dict[LiveValue, dict[str, tuple[str, str, bool]]] = defaultdict(dict)
         self._comparable: dict[LiveValue, set[str]] = defaultdict(set)
         self._equal: dict[LiveValue, dict[str, str]] = defaultdict(dict)
         self._textual: set[LiveValue] = set()
@@ -129,8 +148,7 @@ class _Tally:
 
     def add(self, probe: Probe) -> None:
         self.calls += 1
-        if probe.crash:
-            self._crashes.setdefault(probe.tool, probe.crash)
+        self._conduct.add(probe)
         error = probe.executed.error if probe.executed else None
         if error is None:
             return
@@ -140,6 +158,26 @@ class _Tally:
                 value = LiveValue(probe.tool, error.argument, key)
                 self._texts[value][text].add(probe.task.scenario)
                 self._compare(value, error, probe.task)
+        self._read(probe, error)
+
+    def _read(self, probe: Probe, error: CallError) -> None:
+        """Note whether the one answer to some task that a message names is that of this task.
+
+        What the call itself or the user says is no news, and of several values none is told.
+        """
+        words = words_of(error.message)
+        users = " ".join(turn.user for turn in probe.task.turns)
+        known = words_of(" ".join([users, *map(str, probe.sent.values())]))
+        for (tool, argument), answers in self._answers.items():
+            if tool != probe.tool or error.argument not in (None, argument):
+                continue
+            named = (words & answers) - known
+            wanted = _gold_texts(probe.task, tool, argument)
+            if wanted and len(named) == 1:
+                text = named.pop()
+                value = LiveValue(tool, argument, "message")
+                seen = (probe.task.id, text, text in wanted)
+                self._told[value].setdefault(probe.task.scenario, seen)
 
     def _compare(self, value: LiveValue, error: CallError, task: Task) -> None:
         """Note whether a cited single value is what gold sends there."""
@@ -179,7 +217,7 @@ class _Tally:
                 for tool, codes in self._codes.items()
             },
             leaks=tuple(self._leaks(live)),
-            crashes=self._crashes,
+            faults=self._conduct.faults(),
             calls=self.calls,
         )
 
@@ -190,7 +228,21 @@ class _Tally:
             often = len(equal) >= _LEAK_SHARE * len(self._comparable.get(value, ()))
             if equal and (often or value in self._textual):
                 leaks.append(Leak(value, min(equal.values()), len(equal)))
+        for value, told in self._told.items():
+            right = [(task, text) for task, text, is_gold in told.values() if is_gold]
+            often = len(right) > _TOLD_SHARE * len(told)
+            if often and len({text for _, text in right}) > 1:
+                leaks.append(Leak(value, min(task for task, _ in right), len(right)))
         return leaks
+
+
+def _gold_texts(task: Task, tool: str, argument: str) -> set[str]:
+    """What gold of a task sends as an argument, in small letters."""
+    return {
+        str(call.arguments[argument]).casefold()
+        for call in gold_of(task)
+        if call.tool == tool and argument in call.arguments
+    }
 
 
 def _single(value: JsonValue | tuple[object, ...]) -> str | None:

@@ -1,6 +1,9 @@
 """What a check says: one finding for a claim that holds, one for each thing that breaks it."""
 
+import inspect
+import json
 import random
+import traceback
 from collections.abc import Iterable, Iterator
 
 from seal.envs.template import EnvironmentTemplate
@@ -84,3 +87,38 @@ def world_file(template: EnvironmentTemplate) -> str:
     """Where the author's world is: a file, or the dotted name of a module."""
     entry = template.manifest.entry
     return str(template.folder / entry) if entry.endswith(".py") else entry
+
+
+def task_place(template: EnvironmentTemplate, task: Task) -> str:
+    """The line of tasks.jsonl in which a task stands, or where tasks are made."""
+    path = template.folder / "tasks.jsonl"
+    if not path.is_file():
+        return world_file(template)
+    names = (json.dumps(task.id).encode(), json.dumps(task.id, ensure_ascii=False).encode())
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        if any(name in line for name in names) and json.loads(line).get("id") == task.id:
+            return f"{path}:{number}"
+    return str(path)
+
+
+def tool_place(template: EnvironmentTemplate, tool: str) -> str:
+    """The line in which a tool's (or any) method begins, or the file of the world."""
+    method = getattr(template.world, tool, None)
+    try:
+        line = inspect.getsourcelines(method)[1] if method else 0
+    except (OSError, TypeError):
+        line = 0
+    return f"{world_file(template)}:{line}" if line else world_file(template)
+
+
+def failed_at(template: EnvironmentTemplate, failure: BaseException) -> str | None:
+    """The last line of the world's file that a failure came through; None: it names none."""
+    source = inspect.getsourcefile(template.world)
+    lines = [
+        frame.lineno
+        for one in (failure, failure.__cause__)
+        if one is not None
+        for frame in traceback.extract_tb(one.__traceback__)
+        if frame.filename == source and frame.lineno
+    ]
+    return f"{world_file(template)}:{lines[-1]}" if lines else None

@@ -1,19 +1,19 @@
-"""What `worlds_elsewhere` runs in another process: fingerprints of tasks, as one line of JSON."""
+"""What `worlds_elsewhere` runs in another process: prints of tasks, as one line of JSON."""
 
 import json
 import sys
 
 from seal.envs.registry import load_environment
-from seal.soundness.worlds import fingerprint
+from seal.soundness.worlds import prints
 
 
 def main() -> None:
-    """Read an environment and task ids from stdin, write their fingerprints to stdout."""
+    """Read an environment and task ids from stdin, write their prints to stdout."""
     given = json.load(sys.stdin)
     template = load_environment(given["environment"])
     wanted = set(given["tasks"])
     tasks = [task for task in template.tasks(None) if task.id in wanted]
-    answer = {task.id: fingerprint(template, task) for task in tasks}
+    answer = {task.id: prints(template, task) for task in tasks}
     sys.stdout.write(f"\n{json.dumps(answer)}\n")
 
 

@@ -14,6 +14,7 @@ from seal.soundness.finding import (
     sample_tasks,
     show_command,
     verdict,
+    world_file,
 )
 from seal.soundness.probes import blank, properties_of
 from seal.types import Task, ToolCall
@@ -33,7 +34,7 @@ Work = tuple[list[list[ToolCall]], str]
 def lazy_agents_fail(template: EnvironmentTemplate) -> Iterator[Finding]:
     """Scores agents that do no work, and gold beside them."""
     tasks = sample_tasks(template, _SAMPLE)
-    gold = [reward for task in tasks if (reward := _reward(template, task, None)) is not None]
+    gold = [reward for task in tasks if (reward := _gold_reward(template, task)) is not None]
     shares = []
     problems = []
     for name, agent in AGENTS.items():
@@ -55,14 +56,20 @@ def _problem(
 ) -> Finding:
     acting = [task for task in passed if any(turn.gold for turn in task.turns)]
     shown = (acting or passed)[:1]
+    because = (
+        f"of these tasks, {len(acting)} have gold calls whose effect the verifier does not see"
+        if acting
+        else "gold calls nothing in these tasks, or checks alone decide: ask or check more"
+    )
     such_as = f", such as {shown[0].id}" if shown else ""
     return Finding(
         check=CLAIM,
         passed=False,
+        where=world_file(template),
         message=f"an agent that {_DOES[name]} passes {len(passed)} of {scored} tasks "
         f"({len(passed) / scored if scored else 0:.0%}){such_as}; gold is {gap:+.2f} above it",
-        remedy=f"At most {MOST:.0%} may be passed, and gold be at least {LEAST_GAP} above; of "
-        f"these tasks, {len(acting)} have gold calls whose effect the verifier does not see.",
+        remedy=f"At most {MOST:.0%} may be passed, and gold be at least {LEAST_GAP} above; "
+        f"{because}.",
         command=show_command(template, shown[0]) if shown else "",
     )
 
@@ -76,6 +83,13 @@ def _reward(template: EnvironmentTemplate, task: Task, work: Work | None) -> flo
         return verify(template, task, gold, replay(template, task, calls), answers).reward
     except EnvironmentFailure:
         return None
+
+
+def _gold_reward(template: EnvironmentTemplate, task: Task) -> float | None:
+    """Gold's score; of a task that checks alone decide, what they say of good work."""
+    if any(turn.gold is None for turn in task.turns):
+        return 1.0
+    return _reward(template, task, None)
 
 
 def _silent(_template: EnvironmentTemplate, task: Task) -> Work:

@@ -1,22 +1,28 @@
 """No words give an answer away: neither what a policy reads nor what an error cites."""
 
-import re
+import inspect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from seal.envs.slots import rule_values
 from seal.envs.template import EnvironmentTemplate
-from seal.soundness.facts import Facts
-from seal.soundness.finding import Finding, reference, verdict, world_file
+from seal.soundness.facts import Facts, words_of
+from seal.soundness.finding import (
+    Finding,
+    reference,
+    show_command,
+    tool_place,
+    verdict,
+    world_file,
+)
 from seal.soundness.probes import gold_of
 
 WORDS_CLAIM = "no word holds an answer"
 LIVE_CLAIM = "no error cites an answer"
-CRASH_CLAIM = "tools refuse and never crash"
+CONDUCT_CLAIM = "tools keep their word, and never crash"
 _RARE = 3
 """A value that fewer scenarios ask for is an answer; one that many do is a word of the domain."""
 _SHORTEST = 4
-_WORD = re.compile(r"[\w@.:/-]*\w")
 
 
 def words_keep_answers(template: EnvironmentTemplate) -> Iterator[Finding]:
@@ -38,7 +44,7 @@ def _word_problems(template: EnvironmentTemplate, *, imported: bool) -> Iterator
         texts[owner] = f"{texts[owner]} {text}"
     answers = _rare_answers(template)
     for reader, text in texts.items():
-        words = set(_WORD.findall(text.casefold()))
+        words = words_of(text)
         for (tool, argument), values in answers.items():
             if reader in ("", tool):
                 for value in sorted(values & words):
@@ -54,19 +60,25 @@ def _leak(template: EnvironmentTemplate, reader: str, value: str, argument: str)
         f"{argument} in fewer than {_RARE} scenarios",
         remedy="State the rule behind the value, or declare the values with "
         f"Rule(allowed=...) on {argument.rpartition('.')[2]}.",
+        command=f"seal show {reference(template)}",
     )
 
 
 def _place(template: EnvironmentTemplate, reader: str, value: str) -> str:
-    """The first of the files behind some words that has the value in it, with its line."""
+    """The first of the texts behind some words that has the value in it, with its line."""
     folder = template.folder
     files = [folder / "slots.toml", folder / "env.toml", folder / "system.jinja"]
     files += [folder / "tools" / f"{reader}.jinja"] if reader else []
     for file in reversed(files):
         if file.is_file():
             for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-                if value in _WORD.findall(line.casefold()):
+                if value in words_of(line):
                     return f"{file}:{number}"
+    method = getattr(template.world, reader, None)
+    lines, first = inspect.getsourcelines(method) if method else ([], 0)
+    for number, line in enumerate(lines, first):
+        if value in words_of(line):
+            return f"{world_file(template)}:{number}"
     return world_file(template)
 
 
@@ -97,6 +109,7 @@ def errors_keep_answers(template: EnvironmentTemplate, facts: Facts) -> Iterable
         Finding(
             check=LIVE_CLAIM,
             passed=False,
+            where=tool_place(template, leak.value.tool),
             message=f"{leak.value} is live and equals gold, in task {leak.task} "
             f"({leak.scenarios} scenarios)",
             remedy="Cite what all answers have in common (a form, a range, the values to choose "
@@ -108,16 +121,17 @@ def errors_keep_answers(template: EnvironmentTemplate, facts: Facts) -> Iterable
     return verdict(LIVE_CLAIM, extent, problems)
 
 
-def tools_refuse(template: EnvironmentTemplate, facts: Facts) -> Iterable[Finding]:
-    """An exception that is no `ToolError` would leave rollouts unscored."""
+def tools_keep_their_word(template: EnvironmentTemplate, facts: Facts) -> Iterable[Finding]:
+    """Tools answer or refuse; an exception that is no `ToolError` would leave rollouts unscored."""
     problems = (
         Finding(
-            check=CRASH_CLAIM,
+            check=CONDUCT_CLAIM,
             passed=False,
-            where=world_file(template),
-            message=crash,
-            remedy="Raise ToolError(code, message) for what the policy did wrong.",
+            where=fault.where,
+            message=fault.message,
+            remedy=fault.remedy,
+            command=show_command(template, fault.task),
         )
-        for crash in facts.crashes.values()
+        for fault in facts.faults
     )
-    return verdict(CRASH_CLAIM, f"{facts.calls:,} calls", problems)
+    return verdict(CONDUCT_CLAIM, f"{facts.calls:,} calls", problems)

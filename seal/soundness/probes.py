@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,14 +12,32 @@ from pydantic import JsonValue
 from seal.envs.contract import Accepted, accept
 from seal.envs.environment import Environment
 from seal.envs.template import EnvironmentTemplate
-from seal.envs.verify import Executed, execute
+from seal.envs.verify import Executed, execute, finish_turn, state_difference
 from seal.errors import EnvironmentFailure
+from seal.soundness.finding import failed_at, tool_place
 from seal.types import GoldCall, Rule, Task, ToolCall, ToolContract
 
 _STARTS = 3
 """Worlds per task: as reset leaves it, part of the way through gold, and at gold's end."""
 _CALLS = 24
 """Calls per world, one after the other: refusals depend on what was done before."""
+_WATCHED = 100
+"""Calls of each tool whose effect on the state is looked at; a state can be large."""
+
+
+REFUSE = "Raise ToolError(code, message) for what the policy did wrong."
+_CITE = "Cite arguments, rules and tools that are in the contract."
+_RETURN = "Return text, or what JSON can hold."
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What a tool did instead of answering or refusing."""
+
+    where: str
+    message: str
+    remedy: str
+    task: Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +47,10 @@ class Probe:
     task: Task
     tool: str
     executed: Executed | None
-    crash: str = ""
+    sent: Mapping[str, JsonValue]
+    changed: tuple[str, ...] = ()
+    """What it changed in the public state, as far as that was looked at."""
+    crash: Fault | None = None
 
 
 class Values:
@@ -72,12 +93,19 @@ class Values:
 def probes(
     template: EnvironmentTemplate, tasks: Sequence[Task], rng: random.Random
 ) -> Iterator[Probe]:
-    """Fuzz the tools in worlds of these tasks; calls that break the contract are not sent."""
+    """Fuzz the tools in worlds of these tasks; calls that break the contract are not sent.
+
+    A tool that has crashed is left alone from then on.
+    """
     values = Values(template, tasks)
     borrowed: dict[str, list[GoldCall]] = defaultdict(list)
     for task in tasks:
         for call in gold_of(task):
             borrowed[call.tool].append(call)
+    # What a benchmark's tools do to its state is its own affair.
+    watched = 0 if template.world.imported_contract() is not None else _WATCHED
+    made: Counter[str] = Counter()
+    crashed: set[str] = set()
     for task in tasks:
         gold = gold_of(task)
         for done in (0, rng.randint(0, len(gold)), len(gold))[:_STARTS]:
@@ -87,10 +115,20 @@ def probes(
             names = list(task.tools if task.tools is not None else template.contract.tools)
             for _ in range(_CALLS):
                 tool = rng.choice(names)
+                if tool in crashed:
+                    continue
                 arguments = _arguments(template.contract[tool], gold, borrowed[tool], values, rng)
-                probe = _sent(template, task, world, tool, arguments)
+                look = made[tool] < watched
+                probe = _sent(template, task, world, tool, arguments, look=look)
                 if probe is not None:
+                    made[tool] += 1
+                    crashed.update([tool] if probe.crash else [])
                     yield probe
+
+
+def called_with(tool: str, arguments: Mapping[str, JsonValue]) -> str:
+    """A call as findings name it."""
+    return f"{tool}, called with {json.dumps(dict(arguments), ensure_ascii=False)[:200]}"
 
 
 def gold_of(task: Task) -> list[GoldCall]:
@@ -144,13 +182,25 @@ def _sent(
     world: Environment,
     tool: str,
     arguments: Mapping[str, JsonValue],
+    *,
+    look: bool,
 ) -> Probe | None:
+    """One call; `look`: at the state before and after it."""
+    changed: list[str] = []
     try:
+        before = finish_turn(world, ()).state if look else {}
         executed = _execute(template, world, tool, arguments)
+        if look and executed:
+            changed = state_difference(before, finish_turn(world, ()).state)
     except EnvironmentFailure as failure:
-        sent = json.dumps(dict(arguments), ensure_ascii=False)
-        return Probe(task, tool, None, f"{failure}, called with {sent[:200]}")
-    return Probe(task, tool, executed) if executed else None
+        place = failed_at(template, failure)
+        why = " ".join(str(failure).split("\n")).removeprefix(f"{template.name}: ")
+        called = called_with(tool, arguments)
+        message = f"{called}: {why.removeprefix(f'tool {tool}: ')}"
+        remedy = REFUSE if place else _CITE if " cites " in why else _RETURN
+        crash = Fault(place or tool_place(template, tool), message, remedy, task)
+        return Probe(task, tool, None, arguments, crash=crash)
+    return Probe(task, tool, executed, arguments, tuple(changed)) if executed else None
 
 
 def _execute(
@@ -178,14 +228,19 @@ def _schema_values(schema: Mapping[str, Any]) -> list[JsonValue]:
 
 def _rule_values(rule: Rule) -> list[JsonValue]:
     """The values on both sides of what a rule draws."""
-    allowed = rule.allowed or ()
-    found: list[JsonValue] = [*allowed]
-    if isinstance(allowed, dict):
-        found += allowed.values()
+    found: list[JsonValue] = [*(rule.allowed or ())]
+    if isinstance(rule.allowed, dict):
+        found += allowed_values(rule)
     for bound in (rule.minimum, rule.maximum):
         if bound is not None:
             found += [bound, bound - 1, bound + 1]
     return found
+
+
+def allowed_values(rule: Rule) -> tuple[JsonValue, ...]:
+    """The values that may be sent; a mapping's keys are what they stand for."""
+    allowed = rule.allowed or ()
+    return tuple(allowed.values()) if isinstance(allowed, dict) else allowed
 
 
 _BLANKS: Mapping[str, JsonValue] = {

@@ -6,7 +6,7 @@ from seal.envs.render import SYSTEM_RECOVERIES, TOOL_RECOVERIES
 from seal.envs.slots import PLACEHOLDERS
 from seal.envs.template import EnvironmentTemplate
 from seal.errors import TemplateError, blame
-from seal.soundness.finding import Finding, problem_of, verdict
+from seal.soundness.finding import Finding, problem_of, reference, verdict
 from seal.types import CallError, Candidate, RecoveryKind, Rule
 
 CLAIM = "every block renders on every kind of error"
@@ -58,33 +58,63 @@ def _problems(template: EnvironmentTemplate, candidates: dict[str, Candidate]) -
             yield Finding(
                 check=CLAIM,
                 passed=False,
-                where=_file(template, slot),
+                where=_place(template, *_printed_as(slot)),
                 message=template.renderer.absence(slot),
+                remedy="A text that is there twice costs its tokens twice.",
+                command=f"seal show {reference(template)}",
             )
     said: set[str] = set()
     for how, candidate in candidates.items():
-        for error in _failures(template, candidate):
+        for error, command in _failures(template, candidate):
             if str(error) not in said:
                 said.add(str(error))
-                found = problem_of(CLAIM, error)
+                found = problem_of(CLAIM, error, command)
                 yield found.model_copy(update={"message": f"{found.message} ({how})"})
 
 
-def _file(template: EnvironmentTemplate, slot: str) -> str:
-    """The author's file whose blocks print a slot."""
-    owner = slot.partition(".")[0]
+def _printed_as(slot: str) -> tuple[str, str]:
+    """A slot's tool (or none) and what its text is called in a block."""
+    owner, _, rest = slot.partition(".")
+    kind, _, argument = rest.partition(".")
+    nested = f"constraint['{argument}']" if "." in argument else f"constraint.{argument}"
+    return owner, nested if kind == "constraint" else kind
+
+
+def _place(template: EnvironmentTemplate, owner: str, text: str) -> str:
+    """The last line with a text in the author's file of a tool, or of the system."""
     name = f"tools/{owner}.jinja" if owner in template.contract.tools else "system.jinja"
-    return str(template.folder / name)
+    path = template.folder / name
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    found = [number for number, line in enumerate(lines, 1) if text in line]
+    return f"{path}:{found[-1]}" if found else str(path)
 
 
-def _failures(template: EnvironmentTemplate, candidate: Candidate) -> Iterator[TemplateError]:
-    renderer = template.renderer
+def _silence(template: EnvironmentTemplate, tool: str | None, kind: RecoveryKind) -> TemplateError:
+    place = _place(template, tool or "", f"block recovery_{kind} ")
+    return TemplateError(
+        f"{place}: block recovery_{kind}: it says nothing, so a policy would not know that its "
+        "call failed.\nPrint {{ error.message }} in it."
+    )
+
+
+def _failures(
+    template: EnvironmentTemplate, candidate: Candidate
+) -> Iterator[tuple[TemplateError, str]]:
+    """Why blocks do not render, each with the command that shows it."""
+    renderer, show = template.renderer, f"seal show {reference(template)}"
     try:
         with blame(TemplateError, f"{template.folder}: the prompt or a tool"):
-            renderer.prompt(candidate)
+            prompt = renderer.prompt(candidate)
             renderer.tools(candidate)
+        described = bool(template.manifest.description.strip())
+        if not prompt and described and candidate is template.original:
+            place = _place(template, "", "block prompt ")
+            yield (
+                TemplateError(f"{place}: block prompt: empty.\nPrint {{{{ prose }}}} in it."),
+                show,
+            )
     except TemplateError as cause:
-        yield cause
+        yield cause, show
     owners: list[tuple[str | None, tuple[RecoveryKind, ...]]] = [(None, SYSTEM_RECOVERIES)]
     owners += [(name, TOOL_RECOVERIES) for name in template.contract.tools]
     for tool, kinds in owners:
@@ -94,9 +124,11 @@ def _failures(template: EnvironmentTemplate, candidate: Candidate) -> Iterator[T
                     with blame(
                         TemplateError, f"{template.folder}: {tool or 'system'}: recovery_{kind}"
                     ):
-                        renderer.recovery(tool, error, candidate)
+                        content, _ = renderer.recovery(tool, error, candidate)
+                    if not content and candidate is template.original:
+                        yield _silence(template, tool, kind), f"{show} --error {kind}"
                 except TemplateError as cause:
-                    yield cause
+                    yield cause, f"{show} --error {kind}"
 
 
 def call_errors(

@@ -16,14 +16,16 @@ from seal.errors import EnvironmentFailure
 from seal.soundness.finding import (
     Finding,
     extent_of,
+    failed_at,
     sample_tasks,
     show_command,
+    tool_place,
     verdict,
     world_file,
 )
 from seal.types import Score, Task
 
-CLAIM = "the verifier is deterministic"
+CLAIM = "the verifier answers, and always the same"
 LOOK_CLAIM = "checks change nothing"
 _SAMPLE = 40
 
@@ -32,37 +34,48 @@ def verifier_repeats(template: EnvironmentTemplate) -> Iterator[Finding]:
     """Scores gold, half of gold and nothing twice each, every time from fresh worlds."""
     tasks = sample_tasks(template, _SAMPLE)
     problems = (
-        Finding(
-            check=CLAIM,
-            passed=False,
-            where=world_file(template),
-            message=f"task {task.id}: the same calls were scored {_said(first)}, "
-            f"then {_said(second)}",
-            remedy="A check may depend on the final world alone: no clock, no unseeded draw.",
-            command=show_command(template, task),
-        )
+        problem
         for task in tasks
-        for share in (1.0, 0.5, 0.0)
-        if (first := _score(template, task, share)) != (second := _score(template, task, share))
+        for share, work in ((1.0, "gold"), (0.5, "half of gold"), (0.0, "nothing"))
+        if (problem := _unsteady(template, task, share, work))
     )
     return verdict(CLAIM, extent_of(template, len(tasks)), problems)
 
 
-def _score(template: EnvironmentTemplate, task: Task, share: float) -> Score | None:
-    """The score of the first part of every turn's gold; None where the environment fails."""
+def _unsteady(template: EnvironmentTemplate, task: Task, share: float, work: str) -> Finding | None:
+    """What is wrong with the score of the first part of every turn's gold, if anything is."""
     calls = [turn[: round(len(turn) * share)] for turn in gold_calls(task)]
+    answers = [" ".join(turn.answer) if share == 1.0 else "" for turn in task.turns]
     try:
         gold = GoldReplays(template, keep=0).of(task)
-        played = replay(template, task, calls)
     except EnvironmentFailure:
+        return None  # That gold fails has a check of its own.
+    try:
+        first, second = (
+            verify(template, task, gold, replay(template, task, calls), answers) for _ in range(2)
+        )
+    except EnvironmentFailure as failure:
+        return Finding(
+            check=CLAIM,
+            passed=False,
+            where=failed_at(template, failure) or world_file(template),
+            message=f"{failure}, after {work} was done",
+            remedy="A check answers True or False, whatever was done and left out before it.",
+            command=show_command(template, task),
+        )
+    if first == second:
         return None
-    answers = [" ".join(turn.answer) if share == 1.0 else "" for turn in task.turns]
-    return verify(template, task, gold, played, answers)
+    return Finding(
+        check=CLAIM,
+        passed=False,
+        where=world_file(template),
+        message=f"task {task.id}: {work} was scored {_said(first)}, then {_said(second)}",
+        remedy="A check may depend on the final world alone: no clock, no unseeded draw.",
+        command=show_command(template, task),
+    )
 
 
-def _said(score: Score | None) -> str:
-    if score is None:
-        return "not at all"
+def _said(score: Score) -> str:
     failed = [check.name for check in score.checks if not check.passed]
     return f"{score.reward} ({', '.join(failed) or 'every check holds'})"
 
@@ -75,7 +88,7 @@ def verifier_looks_only(template: EnvironmentTemplate) -> Iterator[Finding]:
         Finding(
             check=LOOK_CLAIM,
             passed=False,
-            where=world_file(template),
+            where=tool_place(template, task.checks[0]),
             message=f"the checks of task {task.id} change {', '.join(changed)}",
             remedy="A check looks at the world and answers True or False.",
             command=show_command(template, task),

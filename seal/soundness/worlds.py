@@ -4,8 +4,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 
 from pydantic import JsonValue
 
@@ -16,7 +20,6 @@ from seal.errors import EnvironmentFailure
 from seal.soundness.finding import (
     Finding,
     extent_of,
-    reference,
     sample_tasks,
     show_command,
     verdict,
@@ -104,74 +107,129 @@ def _difference(
     how: str,
 ) -> Finding:
     """The first step at which two trails part, in words."""
-    place = next(
-        (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
-        min(len(first), len(second)),
-    )
-    one = first[place] if place < len(first) else None
-    two = second[place] if place < len(second) else None
-    if isinstance(one, dict) and isinstance(two, dict):
-        names = ", ".join(state_difference(one, two))
-        what = f"{'reset leaves' if place == 0 else 'gold leaves'} another {names}"
-    else:
-        what = f"{one[0] if isinstance(one, list) and one else 'a call'} answers differently"
+    place = _parting(first, second)
     return Finding(
         check=claim,
         passed=False,
         where=world_file(template),
-        message=f"task {task.id}, {how}: {what}",
+        message=f"task {task.id}, {how}: {_parted(first, second, place)}",
         remedy="Keep everything a world changes on `self`, set it in `reset`, and draw from "
         "random.Random(seed of the task) and sorted values alone.",
         command=show_command(template, task),
     )
 
 
+def _parting(first: Sequence[object], second: Sequence[object]) -> int:
+    """The first place at which two sequences differ, or where the shorter one ends."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))
+
+
+def _parted(first: Sequence[JsonValue], second: Sequence[JsonValue], place: int) -> str:
+    """What is not the same at the first place at which two trails part."""
+    one = first[place] if place < len(first) else None
+    two = second[place] if place < len(second) else None
+    if isinstance(one, dict) and isinstance(two, dict):
+        names = ", ".join(state_difference(one, two))
+        return f"{'reset' if place == 0 else 'gold'} leaves something else in {names}"
+    for side in (two, one):
+        if isinstance(side, str):
+            return f"once it fails: {side}"
+    return f"{one[0] if isinstance(one, list) and one else 'a call'} answers differently"
+
+
 def worlds_elsewhere(template: EnvironmentTemplate) -> Iterator[Finding]:
-    """Plays gold of some tasks in a process with another hash seed, and compares."""
+    """Plays gold of some tasks in processes of other hash seeds, day and folder, and compares.
+
+    Two processes: a set of three is in the same order in every sixth.
+    """
     tasks = sample_tasks(template, _PROCESS_SAMPLE)
-    found = _fingerprints_elsewhere(template, tasks)
-    if isinstance(found, str):
+    with ThreadPoolExecutor() as pool:
+        played = list(
+            pool.map(lambda seed: _prints_elsewhere(template, tasks, seed), _hash_seeds())
+        )
+    failures = [found for found in played if isinstance(found, str)]
+    if failures:
         yield Finding(
             check=PROCESS_CLAIM,
             passed=False,
             where=world_file(template),
-            message=f"the environment could not be played in a process of its own: {found}",
+            message=f"the environment could not be played in a process of its own: {failures[0]}",
+            remedy="It has to load from anywhere: name files by Path(__file__).parent.",
         )
         return
+    prints_there = [found for found in played if not isinstance(found, str)]
     problems = (
-        Finding(
-            check=PROCESS_CLAIM,
-            passed=False,
-            where=world_file(template),
-            message=f"task {task.id}: gold does something else under another PYTHONHASHSEED",
-            remedy="Sort sets before anything depends on their order, and use no clock.",
-            command=show_command(template, task),
-        )
-        for task in tasks
-        if found.get(task.id) != fingerprint(template, task)
+        problem for task in tasks if (problem := _other_elsewhere(template, task, prints_there))
     )
     yield from verdict(PROCESS_CLAIM, extent_of(template, len(tasks)), problems)
 
 
-def fingerprint(template: EnvironmentTemplate, task: Task) -> str:
-    """A hash of everything gold does in a fresh world, and of the task itself."""
-    return content_hash([task.model_dump(), list(trail(template, task))])
+def _other_elsewhere(
+    template: EnvironmentTemplate, task: Task, played: Sequence[Mapping[str, list[JsonValue]]]
+) -> Finding | None:
+    """What gold of a task does in another process and not here, if there is such a thing."""
+    mine = prints(template, task)
+    theirs = next((found.get(task.id, []) for found in played if found.get(task.id) != mine), mine)
+    if theirs == mine:
+        return None
+    place = _parting(mine, theirs)
+    what = _parted(mine[1:], theirs[1:], place - 1) if place else "it is another task"
+    return Finding(
+        check=PROCESS_CLAIM,
+        passed=False,
+        where=world_file(template),
+        message=f"task {task.id}, in a process of another hash seed, time zone and folder: {what}",
+        remedy="Sort sets before anything depends on their order, use neither hash() nor the date, "
+        "and name files by Path(__file__).parent.",
+        command=show_command(template, task),
+    )
 
 
-def _fingerprints_elsewhere(
-    template: EnvironmentTemplate, tasks: list[Task]
-) -> dict[str, str] | str:
-    """Fingerprints by task id, or why there are none."""
-    seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
-    given = {"environment": reference(template), "tasks": [task.id for task in tasks]}
+def _hash_seeds() -> list[str]:
+    """Two seeds that are not this process's."""
+    return [seed for seed in ("1", "2", "3") if seed != os.environ.get("PYTHONHASHSEED")][:2]
+
+
+def prints(template: EnvironmentTemplate, task: Task) -> list[JsonValue]:
+    """A hash of the task itself, and the trail of its gold with hashes for values."""
+    return [content_hash(task.model_dump(mode="json")), *map(_print, trail(template, task))]
+
+
+def _print(step: JsonValue) -> JsonValue:
+    if isinstance(step, dict):
+        return {name: content_hash(value) for name, value in step.items()}
+    if isinstance(step, list):
+        return [step[0], content_hash(step)]
+    return step
+
+
+def _another_day() -> str:
+    """A time zone in which the date is not the one that it is here."""
+    now = datetime.now(UTC)
+    zones = {"SEAL-14": timedelta(hours=14), "SEAL+12": -timedelta(hours=12)}
+    here = now.astimezone().date()
+    return next(zone for zone, offset in zones.items() if (now + offset).date() != here)
+
+
+def _prints_elsewhere(
+    template: EnvironmentTemplate, tasks: list[Task], seed: str
+) -> dict[str, list[JsonValue]] | str:
+    """Prints by task id, or why there are none."""
+    environment = f"{template.reference}@{template.convention_seed}"
+    given = {"environment": environment, "tasks": [task.id for task in tasks]}
+    # What can be imported here can be there, wherever this process was started.
+    path = os.pathsep.join(str(Path(folder).resolve()) for folder in sys.path)
+    other = {"PYTHONHASHSEED": seed, "TZ": _another_day(), "PYTHONPATH": path}
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "seal.soundness.fingerprint"],
+            [sys.executable, "-P", "-m", "seal.soundness.fingerprint"],
             input=json.dumps(given),
             capture_output=True,
             text=True,
             timeout=_PROCESS_SECONDS,
-            env={**os.environ, "PYTHONHASHSEED": seed},
+            env={**os.environ, **other},
+            cwd=tempfile.gettempdir(),
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as cause:
@@ -179,5 +237,5 @@ def _fingerprints_elsewhere(
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["no message"])[-1]
     # The environment's own module may print on being imported; ours is the last line.
-    answer: dict[str, str] = json.loads(done.stdout.strip().splitlines()[-1])
+    answer: dict[str, list[JsonValue]] = json.loads(done.stdout.strip().splitlines()[-1])
     return answer
