@@ -36,7 +36,9 @@ def new(
     files = write_environment(folder)
     lines = {file.name: author_lines(file.read_text(encoding="utf-8")) for file in files}
     if json:
-        print_json_line({"folder": str(folder), "files": lines, "author_lines": sum(lines.values())})
+        print_json_line(
+            {"folder": str(folder), "files": lines, "author_lines": sum(lines.values())}
+        )
         return
     for file, count in zip(files, lines.values(), strict=True):
         print_line(f"{file}  length {count}, comments left out")

@@ -34,10 +34,12 @@ from seal.train.words import NOTHING_FIRST, Mode, lesson_words, phrase, said
 from seal.types import Rollout, Sampling, Task
 
 MODES: tuple[tuple[float, Mode], ...] = (
-    (0.5, Mode(share=1.0, messages=True, errs=1.0)),
-    (0.35, Mode(share=0.2, messages=True, errs=1.0, bare=0.8)),
+    (0.6, Mode(share=1.0, messages=True, errs=1.0)),
+    (0.25, Mode(share=0.4, messages=True, errs=1.0)),
     (0.15, Mode(share=0.5, messages=False, errs=0.5)),
 )
+RECOVERY = Mode(share=0.2, messages=True, errs=1.0, bare=0.8, whole=0.7)
+"""How lessons are that errors are to be learned from: little is stated but by messages."""
 _RULE = re.compile(r"[,:]? ?\{\{-? *rule\.\w+ *-?\}\}")
 KEPT = 32
 """Templates held at once."""
@@ -78,7 +80,9 @@ class Corpus:
             self._kept.popitem(last=False)
         return self._kept[key]
 
-    def lesson(self, rng: random.Random, tasks: int, tools: int | None = None) -> list[Piece]:
+    def lesson(
+        self, rng: random.Random, tasks: int, tools: int | None = None, mode: Mode | None = None
+    ) -> list[Piece]:
         """One dialogue over several tasks, under words of its own.
 
         Args:
@@ -86,8 +90,9 @@ class Corpus:
             tasks: Tasks that follow each other in it.
             tools: How many tools it shows at least; None: all of them. A short prompt leaves more
                 of a step's tokens to learn from.
+            mode: What words and messages state; None: as chance has it.
         """
-        mode = rng.choices([m for _, m in MODES], [w for w, _ in MODES])[0]
+        mode = mode or rng.choices([m for _, m in MODES], [w for w, _ in MODES])[0]
         template = self.template(rng, bare=rng.random() < mode.bare)
         words = lesson_words(template, mode, rng)
         arena = Arena(template, words, contract_hash="lesson")
@@ -106,7 +111,7 @@ class Corpus:
         return pieces
 
     def drills(
-        self, rng: random.Random, count: int, *, messages: float, corrections: float
+        self, rng: random.Random, count: int, *, messages: float
     ) -> Callable[[], list[Piece]]:
         """What makes drills, all of one kind, which is drawn here.
 
@@ -114,13 +119,10 @@ class Corpus:
             rng: Where they come from.
             count: Questions of each.
             messages: Chance, where values are asked for, to ask by whole user messages.
-            corrections: Chance to ask for a call after an error.
         """
         kind, whole = rng.random(), rng.random() < messages
         if kind < PLAN_DRILLS:
             return lambda: self.plan_drill(rng, count)
-        if kind < PLAN_DRILLS + corrections:
-            return lambda: self.correction_drill(rng, count)
         return lambda: self.value_drill(rng, count, messages=whole)
 
     def value_drill(self, rng: random.Random, count: int, *, messages: bool = False) -> list[Piece]:
@@ -139,7 +141,7 @@ class Corpus:
         return value_drill(argument, stated, asked, messages=messages)
 
     def correction_drill(
-        self, rng: random.Random, count: int, *, apart: bool = True
+        self, rng: random.Random, count: int, *, apart: bool = False
     ) -> list[Piece]:
         """Calls with one argument as the user said it, and what is called once an error told how.
 

@@ -8,7 +8,7 @@ from typing import Any
 from seal.models.weights import load_weights
 from seal.train.corpus import Corpus
 from seal.train.resume import ResumePoint
-from seal.train.warmstart import CORRECTED, DRILLED, Encoded, WarmStartSettings, backward, encode
+from seal.train.warmstart import DRILLED, Encoded, WarmStartSettings, backward, encode
 
 RANK, ALPHA = 16, 32
 PRETRAINED = WarmStartSettings(
@@ -112,8 +112,7 @@ def _rows(
     drilled = lesson < 0 or rng.random() < DRILLED
     # First the question is a value by itself, later a whole message that has it.
     messages = (step + 1) / (settings.drill_steps + 1)
-    corrections = 0.0 if lesson < 0 else CORRECTED
-    drill = corpus.drills(rng, _QUESTIONS, messages=messages, corrections=corrections)
+    drill = corpus.drills(rng, _QUESTIONS, messages=messages)
     short = rng.random() > 1.25 * lesson / settings.lesson_steps
     rows: list[Encoded] = []
     while sum(len(row.ids) for row in rows) < settings.tokens // (2 if drilled else 1):

@@ -23,13 +23,13 @@ from seal.errors import ConfigError, StorageFailure
 from seal.models.weights import TINY, split_name, use_one_thread, weights_version
 from seal.records import write_json
 from seal.resources import cache_folder, resource_folder
-from seal.train.corpus import Corpus
+from seal.train.corpus import RECOVERY, Corpus
 from seal.train.lora import PRETRAINED, warm_start_adapter
 from seal.train.resume import ResumePoint
 from seal.train.warmstart import WarmStartSettings, train_tiny
 from seal.types import content_hash
 
-RECIPE = 6
+RECIPE = 7
 """Counts changes of how a warm start trains; what it trains on is noticed without it."""
 FIRST_LESSON_SEED = 1000
 """Convention seeds from here on are for lessons."""
@@ -181,8 +181,9 @@ def _lessons_hash(folder: Path, seeds: Sequence[int]) -> str:
     """A hash of some lessons: it changes with whatever lessons are composed by."""
     corpus, rng = Corpus(folder, seeds[:4]), random.Random("some lessons")
     pieces = [corpus.lesson(rng, 2) for _ in range(6)]
+    pieces += [corpus.lesson(rng, 2, mode=RECOVERY), corpus.correction_drill(rng, 4)]
     for _ in range(12):
-        pieces.append(corpus.drills(rng, 4, messages=0.5, corrections=0.3)())
+        pieces.append(corpus.drills(rng, 4, messages=0.5)())
     return content_hash([[asdict(piece) for piece in lesson] for lesson in pieces])
 
 
@@ -192,7 +193,8 @@ def _make(path: str, plan: _Plan, watch: Watch) -> None:
     partial.mkdir(exist_ok=True)
     made = partial / "made"
     settings = plan.settings
-    total = settings.drill_steps + settings.lesson_steps + settings.recovery_steps
+    recovery = settings.recovery_steps if path == TINY else 0
+    total = settings.drill_steps + settings.lesson_steps + recovery
     resume = ResumePoint(partial / "resume.pt")
 
     def report(step: int, loss: float) -> None:

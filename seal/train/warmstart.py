@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seal.models.chat import Piece
-from seal.train.corpus import Corpus
+from seal.train.corpus import RECOVERY, Corpus
 from seal.train.muon import Muon
 from seal.train.resume import ResumePoint
 
@@ -17,8 +17,6 @@ IGNORED = -100
 """The label of a token that is not learned from."""
 DRILLED = 0.2
 """Share of steps that are still drills once the lessons have begun."""
-CORRECTED = 0.4
-"""Chance of those to ask for a call after an error: it is the hardest to look up."""
 RECOVERED = 0.5
 """Share of the last steps that are drills of calls after an error; the others are lessons."""
 APART = 0.3
@@ -53,11 +51,11 @@ class WarmStartSettings:
     drill_steps: int = 600
     """Steps of copying and looking up, before any dialogue."""
     lesson_steps: int = 900
-    recovery_steps: int = 400
+    recovery_steps: int = 360
     """Steps, last of all, on errors and the calls that they teach."""
     tokens: int = 2500
     """Tokens of a step; a step of drills has half as many."""
-    tasks: int = 5
+    tasks: int = 3
     """Tasks in one dialogue; more where few tools are shown."""
     rate: float = 3e-3
     seed: int = 0
@@ -126,8 +124,8 @@ def _curriculum(
     """The batches of all steps: repeats and drills, lessons with drills between them, recovery."""
     symbols = list(range(5, len(tokenizer)))
 
-    def drills(messages: float, corrections: float) -> list[Encoded]:
-        make = corpus.drills(rng, 8, messages=messages, corrections=corrections)
+    def drills(messages: float) -> list[Encoded]:
+        make = corpus.drills(rng, 8, messages=messages)
         return _batch(settings.tokens // 2, lambda: encode(tokenizer, make()))
 
     for step in range(settings.drill_steps):
@@ -135,13 +133,13 @@ def _curriculum(
         if rng.random() < 0.8 * max(0.15, 1 - step / 250):
             yield _batch(settings.tokens // 2, lambda: _repeat(symbols, rng, longest))  # noqa: B023
         else:
-            yield drills(max(0.0, 1.6 * step / settings.drill_steps - 0.6), 0.0)
+            yield drills(max(0.0, 1.6 * step / settings.drill_steps - 0.6))
     for step in range(settings.lesson_steps):
         # Short prompts first, since they leave more of a step to learn from; all tools in the end.
         few = rng.randint(1, 4) if rng.random() > 1.25 * step / settings.lesson_steps else None
         tasks = settings.tasks if few is None else settings.tasks + 4 - few
         if rng.random() < DRILLED:
-            yield drills(1.0, CORRECTED)
+            yield drills(1.0)
         else:
             yield _batch(
                 settings.tokens,
@@ -156,8 +154,10 @@ def _curriculum(
                 ),
             )
         else:
+            mode = RECOVERY if rng.random() < 0.5 else None
             yield _batch(
-                settings.tokens, lambda: encode(tokenizer, corpus.lesson(rng, settings.tasks))
+                settings.tokens,
+                lambda: encode(tokenizer, corpus.lesson(rng, settings.tasks, mode=mode)),  # noqa: B023
             )
 
 

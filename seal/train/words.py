@@ -77,8 +77,6 @@ GUIDANCE = (
     "If a request lacks a detail, ask for it; if no tool fits, decline.",
     "",
 )
-LEFT_OUT = 0.7
-"""Chance that a rule which is not stated at one tool is stated at no other."""
 PLANNED = 0.4
 """Chance that words prescribe calls before a tool that changes something, needed or not."""
 
@@ -88,13 +86,16 @@ class Mode:
     """How much of the rules a lesson's words state, and what errors say."""
 
     share: float
-    """Chance of each rule to be stated, at every tool or wherever it applies."""
+    """Chance of each rule to be stated."""
     messages: bool
     """Whether recovery messages state the rule."""
     errs: float
     """Chance of the teacher to err on a rule that it cannot read."""
     bare: float = 0.4
     """Chance that the rules which the author's prose states are left out of it."""
+    whole: float = 0.0
+    """Chance that a rule is stated at all tools or at none: left out of one, it can still be read
+    at another."""
 
 
 def lesson_words(
@@ -116,9 +117,7 @@ def lesson_words(
     """
     texts = dict(template.original.texts)
     keep_seeds = plans and rng.random() < 0.2
-    # A rule that is left out of one tool alone can still be read at another; one that is left out
-    # of all of them is for messages to say.
-    everywhere = rng.random() < LEFT_OUT
+    whole = rng.random() < mode.whole
     chosen: dict[str, bool] = {}
     for slot in template.renderer.slots.values():
         tool = template.contract.tools.get(slot.tool or "")
@@ -132,7 +131,7 @@ def lesson_words(
         elif slot.kind == "constraint" and slot.argument in tool.contract.rules:
             rule = tool.contract.rules[slot.argument]
             certain = rule.allowed is not None and not mode.messages
-            key = rule.model_dump_json() if everywhere else slot.id
+            key = rule.model_dump_json() if whole else slot.id
             if key not in chosen:
                 chosen[key] = certain or rng.random() < mode.share
             if chosen[key]:

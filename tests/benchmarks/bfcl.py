@@ -24,7 +24,9 @@ from seal.envs.verify import GoldReplays, gold_calls, replay, verify
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=int, default=7, help="of each side, in turn, after one to warm up")
+    parser.add_argument(
+        "--rounds", type=int, default=7, help="of each side, in turn, after one to warm up"
+    )
     parser.add_argument("--worlds", type=int, default=0, help="of ours, to see memory stay flat")
 
 

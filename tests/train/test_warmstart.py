@@ -64,7 +64,9 @@ def test_the_same_settings_train_the_same_weights(tokenizer):
     from seal.train.corpus import Corpus
     from seal.train.warmstart import WarmStartSettings, train_tiny
 
-    settings = WarmStartSettings(drill_steps=2, lesson_steps=1, tokens=300, tasks=1)
+    settings = WarmStartSettings(
+        drill_steps=1, lesson_steps=1, recovery_steps=1, tokens=300, tasks=1
+    )
 
     def trained() -> tuple[dict, list[float]]:
         corpus = Corpus(resource_folder("env_templates") / "rooms", range(1000, 1003))
@@ -89,7 +91,9 @@ def test_a_killed_warm_start_goes_on_and_trains_the_same_weights(tokenizer, tmp_
     from seal.train.resume import ResumePoint
     from seal.train.warmstart import WarmStartSettings, train_tiny
 
-    settings = WarmStartSettings(drill_steps=2, lesson_steps=2, tokens=300, tasks=1)
+    settings = WarmStartSettings(
+        drill_steps=2, lesson_steps=1, recovery_steps=1, tokens=300, tasks=1
+    )
 
     def trained(resume: ResumePoint, killed_at: int) -> tuple[dict, list[int]]:
         corpus = Corpus(resource_folder("env_templates") / "rooms", range(1000, 1003))
