@@ -8,6 +8,7 @@ import pytest
 
 from seal.models.chat import dialogue_pieces
 from seal.models.protocol import Message
+from seal.train.elsewhere import as_trl_environment
 from seal.types import ToolCall
 from tests.benchmarks.sampling import (
     CHAT_TEMPLATE,
@@ -17,7 +18,6 @@ from tests.benchmarks.sampling import (
     messages,
     table,
     tasks_of_one_turn,
-    tool_worlds,
 )
 
 needs_torch = pytest.mark.skipif(
@@ -78,7 +78,7 @@ def test_their_template_writes_our_dialogue_and_reads_our_calls(tokenizer):
 def test_their_tools_answer_from_our_worlds_in_our_words():
     arena, tasks = tasks_of_one_turn(options())
     task = next(task for task in tasks if task.turns[0].gold)
-    world = tool_worlds(arena, {task.id: task})()
+    world = as_trl_environment(arena.template, tasks=[task])()
     world.reset(task=task.id, prompt=[])
     for call in task.turns[0].gold:
         assert getattr(world, call.tool)(**call.arguments)
