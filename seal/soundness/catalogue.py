@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from seal.envs.template import EnvironmentTemplate
 from seal.soundness.finding import (
     Finding,
+    one_of_each,
     reference,
     show_command,
     task_place,
@@ -150,19 +151,24 @@ def seeds_reproduce(template: EnvironmentTemplate) -> Iterator[Finding]:
         yield Finding(check=SEED_CLAIM, passed=True, message="tasks stand in a file")
         return
     problems = (
-        Finding(
-            check=SEED_CLAIM,
-            passed=False,
-            where=tool_place(template, "generate"),
-            message=f"scenario {split}-{index:03d} is another one each time it is generated",
-            remedy="Draw from the rng that generate is given, and from nothing else.",
-            command=f"seal show {reference(template)} --task {split}-{index:03d}",
+        (
+            SEED_CLAIM,
+            Finding(
+                check=SEED_CLAIM,
+                passed=False,
+                where=tool_place(template, "generate"),
+                message=f"scenario {split}-{index:03d} is another one each time it is generated",
+                remedy="Draw from the rng that generate is given, and from nothing else.",
+                command=f"seal show {reference(template)} --task {split}-{index:03d}",
+            ),
         )
         for split in SPLITS
         for index in range(_DRAWN)
         if list(template.scenario(split, index)) != list(template.scenario(split, index))
     )
-    yield from verdict(SEED_CLAIM, f"{_DRAWN * len(SPLITS)} scenarios drawn twice", problems)
+    yield from verdict(
+        SEED_CLAIM, f"{_DRAWN * len(SPLITS)} scenarios drawn twice", one_of_each(problems)
+    )
 
 
 def labels_there(template: EnvironmentTemplate) -> Iterator[Finding]:

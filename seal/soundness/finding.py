@@ -4,6 +4,7 @@ import inspect
 import json
 import random
 import traceback
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from seal.envs.template import EnvironmentTemplate
@@ -36,6 +37,18 @@ def verdict(claim: str, extent: str, problems: Iterable[Finding]) -> Iterator[Fi
         yield problem
     if not broken:
         yield Finding(check=claim, passed=True, message=extent)
+
+
+def one_of_each(problems: Iterable[tuple[str, Finding]]) -> Iterator[Finding]:
+    """The first problem of each sort, with how many more there are."""
+    first: dict[str, Finding] = {}
+    more: Counter[str] = Counter()
+    for sort, problem in problems:
+        more[sort] += sort in first
+        first.setdefault(sort, problem)
+    for sort, problem in first.items():
+        also = f" (and {more[sort]} more)" if more[sort] else ""
+        yield problem.model_copy(update={"message": f"{problem.message}{also}"})
 
 
 def problem_of(claim: str, error: SealError, command: str = "") -> Finding:

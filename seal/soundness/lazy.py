@@ -32,7 +32,10 @@ Work = tuple[list[list[ToolCall]], str]
 
 
 def lazy_agents_fail(template: EnvironmentTemplate) -> Iterator[Finding]:
-    """Scores agents that do no work, and gold beside them."""
+    """Scores agents that do no work, and gold beside them.
+
+    Tasks in which gold cannot be played have a check of their own, and count for nobody here.
+    """
     tasks = sample_tasks(template, _SAMPLE)
     gold = [reward for task in tasks if (reward := _gold_reward(template, task)) is not None]
     shares = []
@@ -42,11 +45,11 @@ def lazy_agents_fail(template: EnvironmentTemplate) -> Iterator[Finding]:
             (t, r) for t in tasks if (r := _reward(template, t, agent(template, t))) is not None
         ]
         passed = [task for task, reward in scored if reward == 1.0]
-        share = len(passed) / len(scored) if scored else 0.0
+        share = len(passed) / len(tasks) if tasks else 0.0
         shares.append(f"{name} {share:.0%}")
         gap = sum(gold) / len(gold) - share if gold else 1.0
         if share > MOST or gap < LEAST_GAP:
-            problems.append(_problem(template, name, passed, len(scored), gap))
+            problems.append(_problem(template, name, passed, len(tasks), gap))
     extent = f"{extent_of(template, len(tasks))}; passed: {', '.join(shares)}"
     yield from verdict(CLAIM, extent, problems)
 

@@ -15,7 +15,7 @@ _TICK = 0.25
 _TICKS = 8
 """Ticks that one call may take."""
 _ENDED = 3
-"""Calls that are ended before all is."""
+"""Calls that are ended one by one, before the whole block is."""
 
 
 class OutOfPatience(BaseException):

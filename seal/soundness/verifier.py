@@ -17,6 +17,7 @@ from seal.soundness.finding import (
     Finding,
     extent_of,
     failed_at,
+    one_of_each,
     sample_tasks,
     show_command,
     tool_place,
@@ -34,12 +35,12 @@ def verifier_repeats(template: EnvironmentTemplate) -> Iterator[Finding]:
     """Scores gold, half of gold and nothing twice each, every time from fresh worlds."""
     tasks = sample_tasks(template, _SAMPLE)
     problems = (
-        problem
+        (f"{problem.where} {problem.remedy}", problem)
         for task in tasks
         for share, work in ((1.0, "gold"), (0.5, "half of gold"), (0.0, "nothing"))
         if (problem := _unsteady(template, task, share, work))
     )
-    return verdict(CLAIM, extent_of(template, len(tasks)), problems)
+    return verdict(CLAIM, extent_of(template, len(tasks)), one_of_each(problems))
 
 
 def _unsteady(template: EnvironmentTemplate, task: Task, share: float, work: str) -> Finding | None:
@@ -85,18 +86,21 @@ def verifier_looks_only(template: EnvironmentTemplate) -> Iterator[Finding]:
     tasks = [task for task in sample_tasks(template, _SAMPLE) if task.checks]
     extent = extent_of(template, len(tasks)) if tasks else "no task has one"
     problems = (
-        Finding(
-            check=LOOK_CLAIM,
-            passed=False,
-            where=tool_place(template, task.checks[0]),
-            message=f"the checks of task {task.id} change {', '.join(changed)}",
-            remedy="A check looks at the world and answers True or False.",
-            command=show_command(template, task),
+        (
+            ", ".join(changed),
+            Finding(
+                check=LOOK_CLAIM,
+                passed=False,
+                where=tool_place(template, task.checks[0]),
+                message=f"the checks of task {task.id} change {', '.join(changed)}",
+                remedy="A check looks at the world and answers True or False.",
+                command=show_command(template, task),
+            ),
         )
         for task in tasks
         if (changed := _changed_by_checks(template, task))
     )
-    return verdict(LOOK_CLAIM, extent, problems)
+    return verdict(LOOK_CLAIM, extent, one_of_each(problems))
 
 
 def _changed_by_checks(template: EnvironmentTemplate, task: Task) -> list[str]:

@@ -20,8 +20,10 @@ from seal.errors import EnvironmentFailure
 from seal.soundness.finding import (
     Finding,
     extent_of,
+    one_of_each,
     sample_tasks,
     show_command,
+    tool_place,
     verdict,
     world_file,
 )
@@ -55,22 +57,25 @@ def trail(template: EnvironmentTemplate, task: Task) -> Iterator[JsonValue]:
 def worlds_repeat(template: EnvironmentTemplate) -> Iterator[Finding]:
     """Plays gold of some tasks twice."""
     tasks = sample_tasks(template, _SAMPLE)
-    problems = (
+    differences = (
         _difference(SAME_CLAIM, template, task, first, second, "played twice")
         for task in tasks
         if (first := list(trail(template, task))) != (second := list(trail(template, task)))
     )
-    return verdict(SAME_CLAIM, extent_of(template, len(tasks)), problems)
+    return verdict(SAME_CLAIM, extent_of(template, len(tasks)), one_of_each(differences))
 
 
 def worlds_apart(template: EnvironmentTemplate) -> Iterator[Finding]:
     """Plays gold of pairs of tasks one after the other, and then step by step in turns."""
     tasks = sample_tasks(template, _SAMPLE)
     pairs = list(pairwise(tasks)) or [(task, task) for task in tasks]
-    return verdict(APART_CLAIM, f"{len(pairs)} pairs of tasks", _crossed(template, pairs))
+    differences = _crossed(template, pairs)
+    return verdict(APART_CLAIM, f"{len(pairs)} pairs of tasks", one_of_each(differences))
 
 
-def _crossed(template: EnvironmentTemplate, pairs: list[tuple[Task, Task]]) -> Iterator[Finding]:
+def _crossed(
+    template: EnvironmentTemplate, pairs: list[tuple[Task, Task]]
+) -> Iterator[tuple[str, Finding]]:
     for one, other in pairs:
         alone = list(trail(template, one)), list(trail(template, other))
         beside = _interleaved(template, one, other)
@@ -105,14 +110,14 @@ def _difference(
     first: list[JsonValue],
     second: list[JsonValue],
     how: str,
-) -> Finding:
-    """The first step at which two trails part, in words."""
-    place = _parting(first, second)
-    return Finding(
+) -> tuple[str, Finding]:
+    """What is not the same at the first step at which two trails part, and the finding of it."""
+    what = _parted(first, second, _parting(first, second))
+    return what, Finding(
         check=claim,
         passed=False,
-        where=world_file(template),
-        message=f"task {task.id}, {how}: {_parted(first, second, place)}",
+        where=_place(template, what),
+        message=f"task {task.id}, {how}: {what}",
         remedy="Keep everything a world changes on `self`, set it in `reset`, and draw from "
         "random.Random(seed of the task) and sorted values alone.",
         command=show_command(template, task),
@@ -136,6 +141,11 @@ def _parted(first: Sequence[JsonValue], second: Sequence[JsonValue], place: int)
         if isinstance(side, str):
             return f"once it fails: {side}"
     return f"{one[0] if isinstance(one, list) and one else 'a call'} answers differently"
+
+
+def _place(template: EnvironmentTemplate, what: str) -> str:
+    """The line of the method that `_parted` begins with, or the file of the world."""
+    return tool_place(template, what.partition(" ")[0])
 
 
 def worlds_elsewhere(template: EnvironmentTemplate) -> Iterator[Finding]:
@@ -162,23 +172,23 @@ def worlds_elsewhere(template: EnvironmentTemplate) -> Iterator[Finding]:
     problems = (
         problem for task in tasks if (problem := _other_elsewhere(template, task, prints_there))
     )
-    yield from verdict(PROCESS_CLAIM, extent_of(template, len(tasks)), problems)
+    yield from verdict(PROCESS_CLAIM, extent_of(template, len(tasks)), one_of_each(problems))
 
 
 def _other_elsewhere(
     template: EnvironmentTemplate, task: Task, played: Sequence[Mapping[str, list[JsonValue]]]
-) -> Finding | None:
+) -> tuple[str, Finding] | None:
     """What gold of a task does in another process and not here, if there is such a thing."""
     mine = prints(template, task)
     theirs = next((found.get(task.id, []) for found in played if found.get(task.id) != mine), mine)
     if theirs == mine:
         return None
     place = _parting(mine, theirs)
-    what = _parted(mine[1:], theirs[1:], place - 1) if place else "it is another task"
-    return Finding(
+    what = _parted(mine[1:], theirs[1:], place - 1) if place else "generate makes another task"
+    return what, Finding(
         check=PROCESS_CLAIM,
         passed=False,
-        where=world_file(template),
+        where=_place(template, what),
         message=f"task {task.id}, in a process of another hash seed, time zone and folder: {what}",
         remedy="Sort sets before anything depends on their order, use neither hash() nor the date, "
         "and name files by Path(__file__).parent.",

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from seal.envs import load_environment
 from seal.soundness import check_environment
-from seal.soundness.gold import GOLD_CLAIM
 from seal.soundness.leaks import CONDUCT_CLAIM
 from tests.factories import WORLD, edited, lamp_tasks, write_environment
 
@@ -28,8 +27,8 @@ def test_the_environment_of_the_design_page_passes_every_check(tmp_path):
 def test_a_loop_that_never_ends_is_named_and_ends_the_checks(tmp_path):
     world = edited(WORLD, "        self.level = level\n", "        while True:\n            pass\n")
     folder = write_environment(tmp_path / "lamp", world=world, tasks=lamp_tasks(4))
-    *_, gold, last = check_environment(load_environment(folder))
-    assert (gold.check, gold.passed) == (GOLD_CLAIM, False)
-    assert last.check == CONDUCT_CLAIM
+    *before, last = check_environment(load_environment(folder))
+    assert all(finding.passed for finding in before)
+    assert (last.check, last.passed) == (CONDUCT_CLAIM, False)
     assert last.message.startswith("dim was still at work after 2 s")
     assert last.where in (f"{folder}/env.py:38", f"{folder}/env.py:39")

@@ -41,7 +41,7 @@ SAYS = {
     "a tool that takes nothing and solves all": "passes 24 of 24 tasks (100%)",
     "an effect that is kept in private": "note changes something, and all 21 of its gold calls",
     "a tool that forgets one of its arguments": "dim.colour has a rule, and all 21 gold calls pass",
-    "a serial number drawn in reset": "reset leaves something else in serial",
+    "a serial number drawn in reset": "env.py:14: task lamp-02, played twice: reset leaves ",
     "a list that worlds share and reset clears": "plug_in answers differently",
     "a result in the order of a set": "plug_in answers differently",
     "the date in the state": "reset leaves something else in today",
