@@ -128,7 +128,7 @@ class WarmStartConfig(Record):
     lesson_steps: int | None = Field(default=None, ge=1)
     """Steps on dialogues."""
     recovery_steps: int | None = Field(default=None, ge=0)
-    """Steps, last of all, on errors and the calls that they teach; of `tiny` alone."""
+    """Steps, last of all, on errors and the calls that they teach."""
     tokens: int | None = Field(default=None, ge=1)
     """Tokens of one step, at least."""
     tasks: int | None = Field(default=None, ge=1)

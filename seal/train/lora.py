@@ -8,7 +8,14 @@ from typing import Any
 from seal.models.weights import load_weights
 from seal.train.corpus import Corpus
 from seal.train.resume import ResumePoint
-from seal.train.warmstart import DRILLED, Encoded, WarmStartSettings, backward, encode
+from seal.train.warmstart import (
+    DRILLED,
+    Encoded,
+    WarmStartSettings,
+    backward,
+    encode,
+    recovery_rows,
+)
 
 RANK, ALPHA = 16, 32
 PRETRAINED = WarmStartSettings(
@@ -53,7 +60,7 @@ def train_lora(
     weights = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.0)
     model.train()
-    total = settings.drill_steps + settings.lesson_steps
+    total = settings.steps
     for step in range(resume.load(model, [optimizer]), total):
         optimizer.param_groups[0]["lr"] = settings.rate * _schedule(step, total)
         rows = _rows(tokenizer, corpus, settings, step)
@@ -102,13 +109,15 @@ def _rows(
     settings: WarmStartSettings,
     step: int,
 ) -> list[Encoded]:
-    """What one step teaches: drills, then lessons with short prompts, in the end with all tools.
+    """What one step teaches: drills, lessons with short prompts and then with all tools, recovery.
 
     A drill has several times as many values to look up as a lesson of its length, and a short
     prompt leaves more of the tokens to learn from.
     """
     rng = random.Random(f"warm start {settings.seed}/{step}")
     lesson = step - settings.drill_steps
+    if lesson >= settings.lesson_steps:
+        return recovery_rows(tokenizer, corpus, settings, rng)
     drilled = lesson < 0 or rng.random() < DRILLED
     # First the question is a value by itself, later a whole message that has it.
     messages = (step + 1) / (settings.drill_steps + 1)

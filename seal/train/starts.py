@@ -193,12 +193,10 @@ def _make(path: str, plan: _Plan, watch: Watch) -> None:
     partial.mkdir(exist_ok=True)
     made = partial / "made"
     settings = plan.settings
-    recovery = settings.recovery_steps if path == TINY else 0
-    total = settings.drill_steps + settings.lesson_steps + recovery
     resume = ResumePoint(partial / "resume.pt")
 
     def report(step: int, loss: float) -> None:
-        watch.lesson(step + 1, total, loss)
+        watch.lesson(step + 1, settings.steps, loss)
 
     if path == TINY:
         from seal.models.tiny import tiny_model, tiny_tokenizer

@@ -60,6 +60,11 @@ class WarmStartSettings:
     rate: float = 3e-3
     seed: int = 0
 
+    @property
+    def steps(self) -> int:
+        """All of them."""
+        return self.drill_steps + self.lesson_steps + self.recovery_steps
+
 
 def train_tiny(
     model: Any,  # noqa: ANN401 - a transformers model
@@ -146,19 +151,26 @@ def _curriculum(
                 lambda: encode(tokenizer, corpus.lesson(rng, tasks, few)),  # noqa: B023
             )
     for _ in range(settings.recovery_steps):
-        if rng.random() < RECOVERED:
-            yield _batch(
-                settings.tokens // 2,
-                lambda: encode(
-                    tokenizer, corpus.correction_drill(rng, 6, apart=rng.random() < APART)
-                ),
-            )
-        else:
-            mode = RECOVERY if rng.random() < 0.5 else None
-            yield _batch(
-                settings.tokens,
-                lambda: encode(tokenizer, corpus.lesson(rng, settings.tasks, mode=mode)),  # noqa: B023
-            )
+        yield recovery_rows(tokenizer, corpus, settings, rng)
+
+
+def recovery_rows(
+    tokenizer: Any,  # noqa: ANN401
+    corpus: Corpus,
+    settings: WarmStartSettings,
+    rng: random.Random,
+) -> list[Encoded]:
+    """A batch of errors and the calls that they teach: drills of them, or lessons."""
+    if rng.random() < RECOVERED:
+        return _batch(
+            settings.tokens // 2,
+            lambda: encode(tokenizer, corpus.correction_drill(rng, 6, apart=rng.random() < APART)),
+        )
+    mode = RECOVERY if rng.random() < 0.5 else None
+    return _batch(
+        settings.tokens,
+        lambda: encode(tokenizer, corpus.lesson(rng, settings.tasks, mode=mode)),
+    )
 
 
 def _batch(tokens: int, make: Callable[[], Encoded]) -> list[Encoded]:

@@ -18,7 +18,9 @@ needs_torch = pytest.mark.skipif(
     reason="needs the train extra (torch, transformers, peft)",
 )
 pytestmark = [pytest.mark.train, needs_torch, pytest.mark.filterwarnings("default")]
-FEW = WarmStartSettings(drill_steps=1, lesson_steps=5, tokens=300, tasks=1, rate=2e-2)
+FEW = WarmStartSettings(
+    drill_steps=1, lesson_steps=4, recovery_steps=1, tokens=300, tasks=1, rate=2e-2
+)
 
 
 def corpus() -> Corpus:

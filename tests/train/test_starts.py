@@ -24,7 +24,7 @@ needs_torch = pytest.mark.skipif(
     reason="needs the train extra (torch, transformers, peft)",
 )
 pytestmark = [pytest.mark.train, needs_torch, pytest.mark.filterwarnings("default")]
-SHORT = WarmStartConfig(drill_steps=1, lesson_steps=2, recovery_steps=0, tokens=150, tasks=1)
+SHORT = WarmStartConfig(drill_steps=1, lesson_steps=1, recovery_steps=1, tokens=150, tasks=1)
 
 
 @dataclass
