@@ -101,8 +101,8 @@ class ApiWorld:
         instance._load_scenario(scenario, long_context=self._long_context)
         if self._long_context and name == "TravelAPI":
             # The padding comes by reference: a booking would lower a balance in every world.
-            instance.credit_card_list = _copied(instance.credit_card_list)
-            instance.booking_record = _copied(instance.booking_record)
+            instance.credit_card_list = copied(instance.credit_card_list)
+            instance.booking_record = copied(instance.booking_record)
         return instance
 
     def call(self, tool: str, arguments: Arguments) -> str:
@@ -148,10 +148,6 @@ class ApiWorld:
                 }
             state.update(self._seen[name])
         return state
-
-
-def _copied(table: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {key: dict(row) for key, row in table.items()}
 
 
 def _answer(method: Callable[..., object], values: Arguments) -> tuple[str | None, str]:

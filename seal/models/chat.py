@@ -34,16 +34,17 @@ def prompt_text(prompt: str, tools: Iterable[RenderedTool]) -> str:
 def tool_lines(tool: RenderedTool) -> list[str]:
     """A tool in a line, and each of its parameters in a line below it."""
     properties = tool.parameters.get("properties")
-    lines = [f"{tool.name}: {_flat(tool.description)}"]
+    lines = [f"{tool.name}: {flat(tool.description)}"]
     for name, schema in (properties if isinstance(properties, dict) else {}).items():
         inner = schema if isinstance(schema, dict) else {}
         kind = inner.get("type", "any")
         shown = "" if kind == "string" else f" ({kind})"
-        lines.append(f" {name}{shown}: {_flat(str(inner.get('description', '')))}")
+        lines.append(f" {name}{shown}: {flat(str(inner.get('description', '')))}")
     return lines
 
 
-def _flat(text: str) -> str:
+def flat(text: str) -> str:
+    """A text in one line."""
     return " ".join(text.split())
 
 

@@ -21,6 +21,7 @@ from seal.envs.verify import (
     visible_tools,
 )
 from seal.errors import ConfigError, EnvironmentFailure
+from seal.models.chat import flat
 from seal.rollout.agent import Arena
 from seal.train.tasks import trainable
 from seal.types import CallError, Candidate, RenderedTool, Split, Task, ToolCall, UserTurn
@@ -154,7 +155,7 @@ def _method(tool: RenderedTool) -> Callable[..., str]:
     required = tool.parameters.get("required")
     hints = {key: _hint(schema) for key, schema in properties.items()}
     called.__name__ = called.__qualname__ = name
-    called.__doc__ = "\n".join([_flat(tool.description) or name, *_arguments(properties)])
+    called.__doc__ = "\n".join([flat(tool.description) or name, *_arguments(properties)])
     called.__annotations__ = {**hints, "return": str}
     called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         list(_parameters(hints, required if isinstance(required, list) else []))
@@ -177,11 +178,7 @@ def _arguments(properties: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     if properties:
         yield from ("", "Args:")
     for key, schema in properties.items():
-        yield f"    {key}: {_flat(str(schema.get('description', ''))) or key}"
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())
+        yield f"    {key}: {flat(str(schema.get('description', ''))) or key}"
 
 
 def _properties(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

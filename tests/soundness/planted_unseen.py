@@ -1,6 +1,7 @@
-"""Defects that were thought of when the checks stood, to see what they miss: 11 of these 25.
+"""Defects that were thought of when the checks stood, to see what they miss.
 
-Since then checks were added, for all but those in which the meaning of words decides.
+Of 13 that were tried before any check was added for them, 9 were missed. Since then checks were
+added, for all but those in which the meaning of words decides.
 """
 
 import json
