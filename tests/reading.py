@@ -107,6 +107,24 @@ def without(kind: str) -> Words:
     return words
 
 
+def but_one(template: EnvironmentTemplate, rng: random.Random) -> Candidate:
+    """The right words, but for one rule that most tasks need and whose breach raises an error."""
+    texts = without(rng.choice(TOLD_BY_ERRORS))(template, rng).texts
+    return silent(template, rng).with_texts(
+        {
+            slot: text
+            for slot, text in texts.items()
+            if template.renderer.slots[slot].recovery is None
+        }
+    )
+
+
+def but_one_and_messages(template: EnvironmentTemplate, rng: random.Random) -> Candidate:
+    """As `but_one`, and errors that state the broken rule."""
+    kept = {slot: text for slot, text in but_one(template, rng).texts.items() if text}
+    return message(template, rng).with_texts(kept)
+
+
 def _states(slot: Slot, kind: str) -> bool:
     return slot.kind == "affordance" if kind == REQUIRES else slot.argument == kind
 
@@ -122,12 +140,16 @@ CONDITIONS: dict[str, tuple[Words, bool]] = {
     "wrong words": (wrong, True),
     "no words, empty messages": (silent, True),
     "no words, rule-stating messages": (message, True),
+    "all but one rule, empty messages": (but_one, True),
+    "all but one rule, rule-stating messages": (but_one_and_messages, True),
     "units alone, empty messages": (units, True),
     "units alone, rule-stating messages": (units_and_messages, True),
 }
 """The words of each condition, and whether the author's prose is left out, rules and all."""
 REQUIRES = "prerequisite"
 KINDS = ("room", "food", "day", "hour", "length", "portions", REQUIRES)
+TOLD_BY_ERRORS = ("room", "day", "hour", REQUIRES)
+"""A wrong unit raises no error, and food is ordered in few tasks."""
 
 
 @cache
