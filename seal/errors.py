@@ -66,11 +66,19 @@ class ToolError(Exception):
         code: A short identifier, the same for every refusal of this sort.
         message: What the tool says, in the author's words.
         argument: The argument at fault, if it is one.
+        masked: The message with all its values masked, from where an adapter knows it: only this of
+            a message may be shown to a rewriter.
         rules: Rule values beyond the declared ones, such as `allowed=self.free_hours`.
     """
 
     def __init__(
-        self, code: str, message: str, *, argument: str | None = None, **rules: object
+        self,
+        code: str,
+        message: str,
+        *,
+        argument: str | None = None,
+        masked: str = "",
+        **rules: object,
     ) -> None:
         unknown = [key for key in rules if key not in RULE_KEYS]
         if unknown:
@@ -82,6 +90,7 @@ class ToolError(Exception):
         self.code = code
         self.message = message
         self.argument = argument
+        self.masked = masked
         self.rules = {key: value for key, value in rules.items() if value is not None}
 
 

@@ -206,6 +206,8 @@ class CallError(Record):
     argument: str | None = None
     received: JsonValue = None
     rule: Rule = Rule()
+    masked: str = ""
+    """The message with its values masked, as `Recipient '…' not found`; empty: not known."""
 
 
 class ToolResult(Record):
@@ -363,6 +365,8 @@ class Diagnosis(Record):
     """The slot that could have prevented it."""
     code: str | None = None
     """The refusal's code."""
+    masked: str = ""
+    """What the refusal said, its values masked; empty: not known."""
     call_id: str | None = None
     expected: str = ""
     found: str = ""

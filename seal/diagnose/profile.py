@@ -40,6 +40,8 @@ class ProfileRow(Record):
     slots: tuple[str, ...]
     """The slots that could have prevented it, the most often named first."""
     codes: tuple[str, ...] = ()
+    masked: tuple[str, ...] = ()
+    """What refusals said, their values masked."""
     shapes: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     """Ids of rollouts whose fault it is."""
@@ -64,6 +66,7 @@ class _Tally:
     recovered: float = 0.0
     slots: Counter[str] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
+    masked: Counter[str] = field(default_factory=Counter)
     shapes: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
 
@@ -142,6 +145,8 @@ def _describe(tally: _Tally, diagnosis: Diagnosis) -> None:
         tally.slots[diagnosis.slot] += 1
     if diagnosis.code:
         tally.codes[diagnosis.code] += 1
+    if diagnosis.masked:
+        tally.masked[diagnosis.masked] += 1
     if diagnosis.argument and diagnosis.found:
         tally.shapes[shape_of(diagnosis.found)] += 1
 
@@ -160,6 +165,7 @@ def _row(key: Key, tally: _Tally, failed: float) -> ProfileRow:
         recovery_rate=round(tally.recovered / tally.errors, 6) if tally.errors else None,
         slots=_by_count(tally.slots),
         codes=_by_count(tally.codes),
+        masked=_by_count(tally.masked)[:3],
         shapes=_by_count(tally.shapes)[:3],
         examples=tuple(sorted(tally.examples)[:EXAMPLES]),
     )

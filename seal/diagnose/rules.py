@@ -285,6 +285,7 @@ class _Labeller:
             error.argument or argument,
             step=attempt.step,
             code=error.code if error.kind == "refused" else None,
+            masked=error.masked,
             call_id=attempt.call.id,
             expected=error.message,
             found=attempt.call.arguments if attempt.arguments is None else _shown(error.received),
@@ -309,6 +310,7 @@ class _Labeller:
                     Kind.RECOVERY_FAILURE,
                     tool or None,
                     code=attempt.error.code,
+                    masked=attempt.error.masked,
                     expected=attempt.error.message,
                 )
 

@@ -7,7 +7,6 @@ is a method of an instance that this world owns, with arguments that the contrac
 import decimal
 import importlib
 import json
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -19,11 +18,12 @@ from typing import Any
 from pydantic import JsonValue
 
 from seal.envs.bfcl_data import CLASSES
+from seal.envs.bfcl_errors import API_FOLDER, EXECUTION, error_code, masked, stable
 from seal.envs.environment import copied
 from seal.errors import ToolError
 from seal.types import Arguments
 
-_API = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code"
+_API = ".".join(["bfcl_eval", *API_FOLDER])
 _STATELESS = "MathAPI"
 _WEATHER = "get_outside_temperature_from_google"
 """With long context it writes its answer into a table of its module before it returns it."""
@@ -85,6 +85,7 @@ class ApiWorld:
                 have their own defaults.
             long_context: Whether the answers come with the release's padding.
         """
+        self._package = package
         self._classes = classes
         self._long_context = long_context
         self._instances = {
@@ -130,11 +131,16 @@ class ApiWorld:
             else:
                 error, text = _answer(getattr(instance, tool), values)
         except Exception as cause:  # noqa: BLE001 - what the official executor answers with
-            message = f"Error during execution: {cause}"
-            raise ToolError("execution_error", _stable(message)) from None
+            raise self._refusal("execution_error", f"{EXECUTION}{cause}", arguments) from None
         if error is not None:
-            raise ToolError(error_code(error), _stable(error))
+            raise self._refusal(error_code(error), error, arguments)
         return text
+
+    def _refusal(self, code: str, message: str, arguments: Arguments) -> ToolError:
+        """What an API says of an error, as a tool of ours would say it."""
+        said = masked(self._package, message)
+        argument = said.argument(arguments)
+        return ToolError(code, stable(message), argument=argument, masked=said.text)
 
     def state(self) -> dict[str, JsonValue]:
         """Every public attribute of every instance, as `Class.attribute`."""
@@ -185,7 +191,7 @@ def _refuse_excess(tool: str, values: Arguments, instance: Any) -> None:  # noqa
     for name in ("precision", "decimal_places"):
         asked = values.get(name)
         if isinstance(asked, int) and abs(asked) > _DIGITS:
-            raise ToolError("too_large", f"At most {_DIGITS} digits.", argument=name)
+            raise _too_large(f"At most {_DIGITS} digits.", name)
     if tool == "power":
         base, exponent = values.get("base"), values.get("exponent")
         if (
@@ -193,11 +199,16 @@ def _refuse_excess(tool: str, values: Arguments, instance: Any) -> None:  # noqa
             and isinstance(exponent, int)
             and exponent * (abs(base).bit_length() - 1) > _PRINTED_BITS
         ):
-            raise ToolError("too_large", "The result is too large to represent.")
+            raise _too_large("The result is too large to represent.")
     if tool == "cp":
         source = instance._current_dir.contents.get(values.get("source"))
         if source is not None and _count(source, _COPIED) >= _COPIED:
-            raise ToolError("too_large", f"cp: more than {_COPIED} entries.", argument="source")
+            raise _too_large(f"cp: more than {_COPIED} entries.", "source")
+
+
+def _too_large(message: str, argument: str | None = None) -> ToolError:
+    """A refusal of ours, which names no value."""
+    return ToolError("too_large", message, argument=argument, masked=message)
 
 
 def _count(item: Any, enough: int) -> int:  # noqa: ANN401 - a file or a directory
@@ -265,81 +276,3 @@ def _tree(directory: Any, left: list[int], depth: int) -> JsonValue:  # noqa: AN
         name: _tree(item, left, depth + 1) if hasattr(item, "contents") else item.content
         for name, item in directory.contents.items()
     }
-
-
-_CODES = (
-    ("Not a file or directory", "no_such_file"),
-    ("No such file", "no_such_file"),
-    ("No such directory", "no_such_file"),
-    ("File exists", "file_exists"),
-    ("Invalid character", "invalid_character"),
-    ("Is a directory", "is_a_directory"),
-    ("Not a directory", "not_a_directory"),
-    ("Directory not empty", "directory_not_empty"),
-    ("Unsupported path", "path_not_allowed"),
-    ("path not allowed", "path_not_allowed"),
-    ("already the root", "already_at_root"),
-    ("not authenticated", "not_logged_in"),
-    ("No user is currently logged in", "not_logged_in"),
-    ("Token not initialized", "not_logged_in"),
-    ("Token expired", "token_expired"),
-    ("Invalid access token", "invalid_token"),
-    ("already registered", "already_exists"),
-    ("already exists", "already_exists"),
-    ("is already", "already_done"),
-    ("No available route", "no_route"),
-    ("departure airport", "unknown_airport"),
-    ("destination airport", "unknown_airport"),
-    ("Invalid stock symbol", "not_found"),
-    ("not found", "not_found"),
-    ("not registered", "not_found"),
-    ("Insufficient funds", "insufficient_funds"),
-    ("budget limit", "over_budget"),
-    ("Market is closed", "market_closed"),
-    ("doors must be locked", "doors_unlocked"),
-    ("Brake pedal needs", "brake_not_pressed"),
-    ("press the brake fully", "brake_not_pressed"),
-    ("Start the engine", "engine_off"),
-    ("Fuel tank is empty", "no_fuel"),
-    ("tank capacity", "tank_full"),
-    ("must be between", "out_of_range"),
-    ("must be positive", "out_of_range"),
-    ("cannot be negative", "out_of_range"),
-    ("negative number", "out_of_range"),
-    ("Invalid speed", "out_of_range"),
-    ("Cannot divide by zero", "zero"),
-    ("cannot be zero", "zero"),
-    ("empty list", "empty_list"),
-    ("too large to represent", "too_large"),
-    ("not supported", "unsupported_conversion"),
-    ("must be a number", "not_a_number"),
-    ("must be numbers", "not_a_number"),
-    ("Invalid date format", "invalid_date"),
-    ("Invalid travel class", "invalid_class"),
-    ("Invalid fields", "invalid_field"),
-    ("nvalid mode", "invalid_mode"),
-    ("headlight mode", "invalid_mode"),
-    ("ignition mode", "invalid_mode"),
-    ("Invalid option", "invalid_mode"),
-    ("404", "unavailable"),
-)
-"""What a message says once values are masked, and the code for it; the first that fits."""
-
-_FIELDS = "Invalid fields for update: "
-
-
-def error_code(message: str) -> str:
-    """The code of an API's error message; codes come from a fixed list, so they carry no values."""
-    masked = re.sub(r"'[^']*'", "'…'", message)
-    return next((code for part, code in _CODES if part in masked), "refused")
-
-
-def _stable(message: str) -> str:
-    """The message with its sets in order: theirs differs from process to process."""
-    if message.startswith(_FIELDS):
-        return _FIELDS + ", ".join(sorted(message.removeprefix(_FIELDS).split(", ")))
-    return re.sub(
-        r"\{('[^{}']*'(?:, '[^{}']*')*)\}",
-        lambda found: "{" + ", ".join(sorted(found[1].split(", "))) + "}",
-        message,
-    )

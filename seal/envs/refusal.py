@@ -43,6 +43,7 @@ def call_error(template: EnvironmentTemplate, accepted: Accepted, refusal: ToolE
         argument=argument,
         received=accepted.given.get(argument) if argument else None,
         rule=declared.model_copy(update=cited.stated()),
+        masked=refusal.masked,
     )
 
 

@@ -18,6 +18,8 @@ class EvidenceRow(Record):
     kind: Kind
     codes: tuple[str, ...] = ()
     """The refusal codes seen, the most frequent first."""
+    masked: tuple[str, ...] = ()
+    """What the refusals said, the most frequent first, with every value masked (`…`)."""
     faults: int
     """Failed rollouts whose fault this was."""
     share: float

@@ -160,6 +160,7 @@ class Proposer:
             argument=row.argument if row.argument in arguments else None,
             kind=row.kind,
             codes=row.codes,
+            masked=row.masked,
             faults=round(row.faults),
             share=row.share,
             recovery_rate=row.recovery_rate,

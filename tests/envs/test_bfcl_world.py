@@ -1,4 +1,3 @@
-import ast
 import copy
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -7,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seal.envs.bfcl_data import CLASSES
-from seal.envs.bfcl_world import error_code, plain
+from seal.envs.bfcl_world import plain
 from seal.errors import ToolError
 
 pytestmark = pytest.mark.bfcl
@@ -168,34 +166,6 @@ def test_an_exception_of_the_api_is_speech_without_paths(bfcl, tasks):
     assert refusal.code == "execution_error"
     assert refusal.message == "Error during execution: 'roof'"
     assert refusal.__cause__ is None
-
-
-def test_every_error_message_of_the_apis_has_a_code(package):
-    folder = package / "eval_checker" / "multi_turn_eval" / "func_source_code"
-    messages = [
-        value
-        for stem in CLASSES.values()
-        for node in ast.walk(ast.parse((folder / f"{stem}.py").read_text("utf-8")))
-        if isinstance(node, ast.Dict)
-        for key, value in zip(node.keys, node.values, strict=True)
-        if isinstance(key, ast.Constant) and key.value == "error"
-    ]
-    texts = [text for message in messages if (text := _literal_parts(message))]
-    assert len(texts) > 100
-    unnamed = {text for text in texts if error_code(text) == "refused"}
-    # The rest has no text of its own, or tells of the API's own mistake.
-    assert unnamed <= {"KeyError during formatting: …"}
-
-
-def _literal_parts(node):
-    match node:
-        case ast.Constant():
-            return str(node.value)
-        case ast.JoinedStr():
-            return "".join(v.value if isinstance(v, ast.Constant) else "…" for v in node.values)
-        case ast.BinOp():
-            return _literal_parts(node.left) + _literal_parts(node.right)
-    return ""
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text("#01a")
