@@ -13,7 +13,7 @@ import re
 import shutil
 import threading
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,7 +24,7 @@ from seal.errors import ConfigError, StorageFailure
 from seal.types import Candidate, Record, Rollout, content_hash
 
 SCHEMA = 1
-_PARTIAL = re.compile(r"\.(json|toml)\.\d+\.partial$")
+_PARTIAL = re.compile(r"\.(json|jsonl|toml)\.\d+\.partial$")
 R = TypeVar("R", bound=Record)
 
 
@@ -73,6 +73,7 @@ def _check_schema(path: Path, found: object) -> None:
 
 _WRITTEN = (
     "rollouts.jsonl",
+    "rollouts.before.jsonl",
     "diagnoses.jsonl",
     "generations.jsonl",
     "proposals.jsonl",
@@ -138,6 +139,12 @@ class JsonLines:
                 lines = b"".join(record.model_dump_json().encode() + b"\n" for record in records)
                 file.write(lines)
                 file.flush()
+
+    def rewrite(self, records: Iterable[Record]) -> None:
+        """Put other records in place of all, by rename: a reader sees the old or the new ones."""
+        lines = [json.dumps({"seal": SCHEMA}), *(record.model_dump_json() for record in records)]
+        with self._lock:
+            write_text(self.path, "".join(f"{line}\n" for line in lines))
 
     @staticmethod
     def _whole_lines(file: Any) -> int:  # noqa: ANN401 - a binary file object

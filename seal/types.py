@@ -352,6 +352,10 @@ class Kind(StrEnum):
         return self not in {Kind.CASCADE, Kind.PASS, Kind.CORRECT_ABSTENTION, Kind.UNSCORABLE}
 
 
+GOLD_SUSPECT = "gold_suspect"
+"""The code of an unscorable rollout whose gold is in doubt."""
+
+
 class Diagnosis(Record):
     """What went wrong (or right) at one place of one rollout, with its evidence."""
 
@@ -364,7 +368,7 @@ class Diagnosis(Record):
     slot: str | None = None
     """The slot that could have prevented it."""
     code: str | None = None
-    """The refusal's code."""
+    """The refusal's code; `gold_suspect` where nothing can be said since gold is in doubt."""
     masked: str = ""
     """What the refusal said, its values masked; empty: not known."""
     call_id: str | None = None
@@ -386,3 +390,9 @@ class DiagnosedRollout(Record):
     reward: float | None
     diagnoses: tuple[Diagnosis, ...]
     fault: Diagnosis | None = None
+
+    @property
+    def suspect(self) -> str:
+        """Why gold is in doubt; empty if it is not. The rollout is then in no count."""
+        doubts = (d for d in self.diagnoses if d.kind is Kind.UNSCORABLE and d.code == GOLD_SUSPECT)
+        return next((d.found for d in doubts), "")

@@ -6,6 +6,7 @@ Piped output is plain: no colour, no boxes, and no wrapping, since there is no w
 import json
 import os
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,20 @@ _LONG_SECONDS = 2.0
 def print_line(text: str = "") -> None:
     """One line of the answer, or several."""
     sys.stdout.write(f"{legible(text)}\n")
+    sys.stdout.flush()
+
+
+def print_wrapped(text: str, indent: str) -> None:
+    """A text under an indent, each of its lines wrapped with the rest further in."""
+    for line in legible(text).split("\n"):
+        wrapped = textwrap.wrap(
+            line,
+            _width(),
+            initial_indent=indent,
+            subsequent_indent=f"{indent}  ",
+            break_on_hyphens=False,
+        )
+        sys.stdout.write("".join(f"{part}\n" for part in wrapped or [""]))
     sys.stdout.flush()
 
 

@@ -208,13 +208,17 @@ def show(
         str | None,
         typer.Option("--error", metavar="KIND", help="What is said about errors of a kind."),
     ] = None,
+    rollout: Annotated[
+        str | None,
+        typer.Option("--rollout", metavar="ID", help="A rollout of a run, with its labels."),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """What the policy reads; a rollout of a run with its labels."""
-    if (Path(path) / "run.toml").is_file():
+    if rollout is not None or (Path(path) / "run.toml").is_file():
         from seal.cli.rollouts import show_run
 
-        show_run(Path(path), task=task, as_json=json)
+        show_run(Path(path), task=task, rollout=rollout, as_json=json)
         return
     from seal.cli.words import show_environment
     from seal.envs.registry import load_environment

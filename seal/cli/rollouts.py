@@ -1,49 +1,74 @@
 """What `seal show RUN` prints: a run's rollouts, and one of them turn by turn with its labels."""
 
-from collections.abc import Iterator
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seal.cli.console import print_json_line, print_line, print_table
+from seal.cli.console import print_json_line, print_line, print_table, print_wrapped
 from seal.cli.runs import label, rollout_line
 
 if TYPE_CHECKING:
+    from seal.errors import ConfigError
     from seal.types import DiagnosedRollout, Diagnosis, Rollout, Turn
 
 
-def show_run(path: Path, *, task: str | None, as_json: bool) -> None:
-    """The rollouts of a run; with a task, its rollouts turn by turn with their labels.
+def show_run(path: Path, *, task: str | None, rollout: str | None, as_json: bool) -> None:
+    """The rollouts of a run; with a task or an id, those rollouts with their labels.
 
     Raises:
-        ConfigError: The run has no rollout of this task.
+        ConfigError: The run has no such rollout.
     """
     from seal.diagnose.run import diagnose_rollouts, environment_of
-    from seal.errors import ConfigError, did_you_mean
     from seal.records import RunFolder
 
     folder = RunFolder(path)
     settings = folder.settings()
     rollouts = folder.rollouts()
-    if task is None:
+    if task is None and rollout is None:
         _print_rollouts(rollouts, path, as_json=as_json, command=settings["command"])
         return
-    chosen = [rollout for rollout in rollouts if task in (rollout.task, rollout.id)]
+    chosen = [one for one in rollouts if rollout in (None, one.id) and task in (None, one.task)]
     if not chosen:
-        known = {rollout.task for rollout in rollouts}
-        raise ConfigError(
-            f"{path}: no rollout of task '{task}'.\n"
-            f"List them with: seal show {path}{did_you_mean(task, known)}"
-        )
+        raise _none_such(path, rollouts, task, rollout)
     template = environment_of(folder)
-    for rollout in chosen:
+    for place, one in enumerate(chosen):
         # One by one: versions of a policy have rollouts of the same id.
-        diagnosed = next(iter(diagnose_rollouts(template, folder, [rollout])), None)
+        diagnosed = next(iter(diagnose_rollouts(template, folder, [one])), None)
         if as_json:
-            shown = diagnosed.model_dump(mode="json") if diagnosed else None
-            print_json_line({**rollout.model_dump(mode="json"), "diagnosed": shown})
+            print_json_line({**one.model_dump(mode="json"), "diagnosed": _told(diagnosed)})
             continue
-        for line in rollout_lines(rollout, diagnosed, version=settings["command"] == "train"):
-            print_line(line)
+        if place:
+            print_line()
+        _print_rollout(one, diagnosed, version=settings["command"] == "train")
+
+
+def _none_such(
+    path: Path, rollouts: "list[Rollout]", task: str | None, rollout: str | None
+) -> "ConfigError":
+    """What is said where a run has no such rollout: what is near, and how to see them all."""
+    from seal.errors import ConfigError, did_you_mean
+
+    names = {one.task for one in rollouts} if rollout is None else {one.id for one in rollouts}
+    what = f"of task '{task}'" if rollout is None else f"'{rollout}'"
+    if rollout is not None and task is not None:
+        what += f" of task '{task}'"
+    same_task = sorted(name for name in names if name.partition("#")[0] == rollout)
+    near = f"\nRollouts of this task: {', '.join(same_task[:5])}." if same_task else ""
+    return ConfigError(
+        f"{path}: no rollout {what}; {len(rollouts)} are here.{near}\n"
+        f"List them with: seal show {shlex.quote(str(path))}"
+        f"{'' if near else did_you_mean(rollout or task or '', names)}"
+    )
+
+
+def _told(diagnosed: "DiagnosedRollout | None") -> "dict[str, object] | None":
+    """The diagnoses as JSON, each with its sentence."""
+    from seal.diagnose.sentences import sentence
+
+    if diagnosed is None:
+        return None
+    each = [{**d.model_dump(mode="json"), "sentence": sentence(d)} for d in diagnosed.diagnoses]
+    return {**diagnosed.model_dump(mode="json"), "diagnoses": each}
 
 
 def _print_rollouts(rollouts: "list[Rollout]", path: Path, *, as_json: bool, command: str) -> None:
@@ -68,56 +93,65 @@ def _print_rollouts(rollouts: "list[Rollout]", path: Path, *, as_json: bool, com
         table = [[*key, len(each), f"{sum(each) / len(each):.3f}"] for key, each in made.items()]
         columns = ["rollouts", "mean reward"]
         print_table([*kinds, *columns], table, right=columns)
-    print_line(f"Show a task's rollouts with: seal show {path} --task TASK")
+    print_line(f"Look at one with: seal show {shlex.quote(str(path))} --rollout ID")
 
 
-def rollout_lines(
-    rollout: "Rollout", diagnosed: "DiagnosedRollout | None", *, version: bool = False
-) -> Iterator[str]:
-    """A rollout turn by turn, each label beside the turn it belongs to."""
+def _print_rollout(
+    rollout: "Rollout", diagnosed: "DiagnosedRollout | None", *, version: bool
+) -> None:
+    """A rollout turn by turn, each label under the turn it belongs to; `>>` marks the fault."""
     reward = "unscored" if rollout.reward is None else f"reward {rollout.reward:g}"
     policy = label(rollout.policy)
     policy += f" version {rollout.policy_version}" if version else ""
-    yield f"{rollout.id}  {policy}  candidate {rollout.candidate}  {reward}"
+    print_line(f"{rollout.id}  {policy}  candidate {rollout.candidate}  {reward}")
     if rollout.failure:
-        yield f"  broke: {rollout.failure}"
+        print_wrapped(f"broke: {rollout.failure}", "  ")
     for index, turn in enumerate(rollout.turns):
-        yield f"  turn {index}  user: {turn.user}"
-        yield from _turn_lines(turn)
-        for diagnosis in diagnosed.diagnoses if diagnosed else ():
-            if diagnosis.turn == index:
-                fault = diagnosed is not None and diagnosis == diagnosed.fault
-                yield f"    {'>>' if fault else '--'} {diagnosis_text(diagnosis)}"
+        print_wrapped(f"turn {index}  user: {turn.user}", "  ")
+        _print_turn(turn)
+        _print_labels(diagnosed, index)
+    if not rollout.turns:
+        _print_labels(diagnosed, 0)
     for check in rollout.score.checks:
         if not check.passed:
-            yield f"  check failed: {check.name}"
-            yield f"    expected {check.expected or 'it to hold'}"
-            yield f"    found    {check.found or 'that it does not'}"
+            print_wrapped(f"check failed: {check.name}", "  ")
+            print_wrapped(f"expected {check.expected or 'it to hold'}", "    ")
+            print_wrapped(f"found    {check.found or 'that it does not'}", "    ")
 
 
-def _turn_lines(turn: "Turn") -> Iterator[str]:
-    for step in turn.steps:
+def _print_turn(turn: "Turn") -> None:
+    for number, step in enumerate(turn.steps):
         if step.content:
-            yield f"    agent: {step.content}"
+            print_wrapped(f"agent: {step.content}", "    ")
         for call, result in zip(step.calls, step.results, strict=True):
-            yield f"    {call.tool}{call.arguments}"
-            yield f"      {'failed: ' if result.error else ''}{result.content}"
+            print_wrapped(f"step {number}  {call.tool}{call.arguments}", "    ")
+            print_wrapped(f"{'failed: ' if result.error else ''}{result.content}", "      ")
     if turn.stop != "answered":
-        yield f"    stopped: {turn.stop}"
+        print_wrapped(f"stopped: {turn.stop}", "    ")
 
 
-def diagnosis_text(diagnosis: "Diagnosis") -> str:
-    """One diagnosis in a line."""
+def _print_labels(diagnosed: "DiagnosedRollout | None", turn: int) -> None:
+    from seal.diagnose.sentences import sentence
+
+    shown = [d for d in diagnosed.diagnoses if d.turn == turn] if diagnosed else []
+    for diagnosis in dict.fromkeys(shown):
+        fault = diagnosed is not None and diagnosis == diagnosed.fault
+        print_wrapped(f"{'>>' if fault else '--'} {_headline(diagnosis)}", "    ")
+        if diagnosis.kind not in _SAID_ALL:
+            print_wrapped(sentence(diagnosis), "       ")
+        if diagnosis.slot and diagnosis.kind.blames:
+            print_wrapped(f"slot {diagnosis.slot}", "       ")
+
+
+_SAID_ALL = ("pass", "correct_abstention")
+"""Kinds to whose names a sentence would add nothing."""
+
+
+def _headline(diagnosis: "Diagnosis") -> str:
+    """Kind, tool and argument, and step of a diagnosis."""
     where = ".".join(part for part in (diagnosis.tool, diagnosis.argument) if part)
-    parts = [f"{diagnosis.kind.value}{f' {where}' if where else ''}"]
-    if diagnosis.code:
-        parts.append(f"({diagnosis.code})")
-    if diagnosis.expected:
-        parts.append(f"expected {diagnosis.expected}")
-    if diagnosis.found:
-        parts.append(f"found {diagnosis.found}")
-    if diagnosis.recovered:
-        parts.append("recovered")
-    if diagnosis.slot and diagnosis.kind.blames:
-        parts.append(f"[{diagnosis.slot}]")
+    suspect = diagnosis.kind == "unscorable" and diagnosis.code
+    parts = [str(suspect or diagnosis.kind.value)]
+    parts += [where] if where else []
+    parts += [] if diagnosis.step is None else [f"step {diagnosis.step}"]
     return "  ".join(parts)

@@ -1,5 +1,6 @@
 """`diagnose`: the diagnoses of a run folder, kept beside its rollouts."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,17 +28,22 @@ def environment_of(folder: RunFolder) -> EnvironmentTemplate:
     Raises:
         ConfigError: It is another one now: its contract has changed since.
     """
-    settings = folder.settings()
-    name = settings["environment"]
-    template = load_environment(_reference(settings))
+    template, settings = template_of(folder), folder.settings()
     found = environment_hash(template)
     if found != settings["contract"]:
+        run = shlex.quote(str(folder.path))
         raise ConfigError(
-            f"{folder.path}: made with {name} of contract {settings['contract']}; "
-            f"its contract is {found} now.\nTools, rules, tasks or world have changed since. "
-            "Run it again with --fresh."
+            f"{folder.path}: made with {settings['environment']} of contract "
+            f"{settings['contract']}; its contract is {found} now.\n"
+            "Tools, rules, tasks or world have changed since. Run it again with --fresh.\n"
+            f"If only the verdict was mended: seal diagnose {run} --rescore"
         )
     return template
+
+
+def template_of(folder: RunFolder) -> EnvironmentTemplate:
+    """The environment of a run as it is today, changed or not."""
+    return load_environment(_reference(folder.settings()))
 
 
 def _reference(settings: dict[str, str]) -> str:
@@ -65,9 +71,7 @@ def diagnose(
         train = {task.id for task in template.tasks("train")}
         rollouts = [rollout for rollout in rollouts if rollout.task in train]
     found = diagnose_rollouts(template, folder, rollouts, progress)
-    lines = folder.lines("diagnoses", DiagnosedRollout)
-    lines.path.unlink(missing_ok=True)
-    lines.append(*found)
+    folder.lines("diagnoses", DiagnosedRollout).rewrite(found)
     profile = build_profile([found], template.original.id)
     if not evolved:
         write_json(folder.path / "profile.json", {"seal": 1, **profile.model_dump(mode="json")})
@@ -81,25 +85,35 @@ def diagnose_rollouts(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> list[DiagnosedRollout]:
     """The diagnoses of a folder's rollouts, in their order."""
-    gold = GoldReplays(template)
-    tasks = {task.id: task for task in template.tasks(None)}
+    gold, finder = GoldReplays(template), TaskFinder(template)
     candidates: dict[str, Candidate] = {}
     found = []
     for number, rollout in enumerate(rollouts, start=1):
         if rollout.candidate not in candidates:
             candidates[rollout.candidate] = folder.candidate(rollout.candidate)
         words = candidates[rollout.candidate]
-        if task := tasks.get(rollout.task) or _fresh_task(template, rollout.task):
+        if task := finder.find(rollout.task):
             found.append(diagnose_rollout(template, gold, task, words, rollout))
         progress(number, len(rollouts))
     return found
 
 
-def _fresh_task(template: EnvironmentTemplate, task_id: str) -> Task | None:
-    """A generated task beyond the splits' own scenarios, as the gate draws them."""
-    split, _, rest = task_id.partition("-")
-    index = rest.partition("-")[0]
-    if not template.generated or split not in SPLITS or not index.isdecimal():
-        return None
-    drawn = template.scenario(split, int(index))
-    return next((task for task in drawn if task.id == task_id), None)
+class TaskFinder:
+    """Tasks of an environment by their ids, generated ones beyond its splits included."""
+
+    def __init__(self, template: EnvironmentTemplate) -> None:
+        self._template = template
+        self._known = {task.id: task for task in template.tasks(None)}
+
+    def find(self, task_id: str) -> Task | None:
+        """The task of this id; None if there is none."""
+        return self._known.get(task_id) or self._fresh(task_id)
+
+    def _fresh(self, task_id: str) -> Task | None:
+        """A generated task beyond the splits' own scenarios, as the gate draws them."""
+        split, _, rest = task_id.partition("-")
+        index = rest.partition("-")[0]
+        if not self._template.generated or split not in SPLITS or not index.isdecimal():
+            return None
+        drawn = self._template.scenario(split, int(index))
+        return next((task for task in drawn if task.id == task_id), None)
