@@ -1,7 +1,9 @@
 """What a policy tried in one turn, and which gold call each try stood for."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 
 from seal.envs.contract import Contract, parse_arguments
 from seal.types import Arguments, CallError, GoldCall, ToolCall, ToolContract, Turn
@@ -21,6 +23,11 @@ class Attempt:
     def succeeded(self) -> bool:
         """The call went through."""
         return self.error is None
+
+    @property
+    def lost(self) -> bool:
+        """The call named no tool that could take it, or could not be read."""
+        return self.error is not None and self.error.kind in ("malformed_call", "unknown_tool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +62,28 @@ def match_gold(
 
     Exact attempts are given out first, those that succeeded before those that did not; then each
     gold call left takes the attempt of its tool that differs in the fewest arguments, and in place
-    of an error the call that came of it, if that stands for nothing else. No attempt stands for two
-    gold calls.
+    of an error the call that came of it, if that stands for nothing else; then calls that reached
+    no tool stand for the gold call that they look like. No attempt stands for two gold calls.
     """
     free = list(attempts)
+    found = _exact(contract, gold, free)
+    for index, call in enumerate(gold):
+        if index not in found:
+            same_tool = [attempt for attempt in free if attempt.call.tool == call.tool]
+            nearest = _nearest(contract, call, same_tool)
+            if nearest is not None:
+                free.remove(nearest)
+            found[index] = Match(call, nearest)
+    matches = [_corrected(contract, found[index], free) for index in range(len(gold))]
+    for attempt in [one for one in free if one.lost] if matches else ():
+        index = _likest(gold, attempt)
+        if matches[index].attempt is None:
+            matches[index] = replace(matches[index], attempt=attempt)
+    return matches
+
+
+def _exact(contract: Contract, gold: Sequence[GoldCall], free: list[Attempt]) -> dict[int, Match]:
+    """The gold calls that were made just so, by their place; their attempts are then taken."""
     found: dict[int, Match] = {}
     for wants_success in (True, False):
         for index, call in enumerate(gold):
@@ -69,14 +94,7 @@ def match_gold(
                     found[index] = Match(call, attempt, exact=True)
                     free.remove(attempt)
                     break
-    for index, call in enumerate(gold):
-        if index not in found:
-            same_tool = [attempt for attempt in free if attempt.call.tool == call.tool]
-            nearest = _nearest(contract, call, same_tool)
-            if nearest is not None:
-                free.remove(nearest)
-            found[index] = Match(call, nearest)
-    return [_corrected(contract, found[index], free) for index in range(len(gold))]
+    return found
 
 
 def _corrected(contract: Contract, match: Match, free: list[Attempt]) -> Match:
@@ -103,6 +121,20 @@ def _nearest(contract: Contract, gold: GoldCall, attempts: Sequence[Attempt]) ->
     )
 
 
+def _likest(gold: Sequence[GoldCall], attempt: Attempt) -> int:
+    """The gold call whose text is most like that of a call, the first of equals."""
+    if len(gold) == 1:
+        return 0
+    text = f"{attempt.call.tool} {attempt.call.arguments}"[:_COMPARED]
+    texts = [f"{one.tool} {json.dumps(one.arguments)}"[:_COMPARED] for one in gold]
+    likeness = [SequenceMatcher(None, text, other, autojunk=False).ratio() for other in texts]
+    return max(range(len(gold)), key=lambda index: (likeness[index], -index))
+
+
+_COMPARED = 300
+"""Characters of a call that are enough to see which other one it looks like."""
+
+
 def is_exact(contract: Contract, gold: GoldCall, attempt: Attempt) -> bool:
     """Whether an attempt is gold's call, a default left out or spelt out being the same."""
     return (
@@ -114,9 +146,11 @@ def is_exact(contract: Contract, gold: GoldCall, attempt: Attempt) -> bool:
 
 def differing(contract: ToolContract, gold: GoldCall, attempt: Attempt) -> list[str]:
     """The arguments in which an attempt differs from gold, in the contract's order."""
+    given = attempt.arguments or {}
+    if given == gold.arguments and same_value(given, gold.arguments):
+        return []
     properties = contract.parameters.get("properties")
     schemas = properties if isinstance(properties, dict) else {}
-    given = attempt.arguments or {}
     names = [*contract.arguments, *(name for name in given if name not in contract.arguments)]
 
     def value(arguments: Arguments, name: str) -> object:
@@ -124,4 +158,13 @@ def differing(contract: ToolContract, gold: GoldCall, attempt: Attempt) -> list[
         default = schema.get("default") if isinstance(schema, dict) else None
         return arguments.get(name, default)
 
-    return [name for name in names if value(gold.arguments, name) != value(given, name)]
+    return [n for n in names if not same_value(value(gold.arguments, n), value(given, n))]
+
+
+def same_value(left: object, right: object) -> bool:
+    """Whether two JSON values are one: 65 is 65.0, and true is not 1."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same_value(left[k], right[k]) for k in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same_value, left, right))
+    return isinstance(left, bool) == isinstance(right, bool) and left == right
