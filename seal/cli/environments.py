@@ -68,11 +68,13 @@ def check(
 def _load(name: str) -> "EnvironmentTemplate | SealError":
     """The template with its tasks, or why the author's files do not make one."""
     from seal.envs.registry import load_environment
+    from seal.envs.suspects import trusted_tasks
     from seal.errors import EnvironmentFailure, TemplateError
 
     try:
         template = load_environment(name)
         template.tasks(None)
+        trusted_tasks(template)
     except (TemplateError, EnvironmentFailure) as error:
         return error
     return template
@@ -88,11 +90,11 @@ def _check_one(name: str, loaded: "EnvironmentTemplate | SealError", *, as_json:
             print_line(name)
         _print_all(name, [unloadable(loaded)], None, as_json=as_json)
         return loaded.exit_code
+    quarantined = _quarantined(loaded)
     if not as_json:
-        _print_header(loaded)
+        _print_header(loaded, quarantined)
     facts = collect_facts(loaded)
     findings = check_environment(loaded, facts)
-    quarantined = loaded.world.quarantined()
     passed = _print_all(loaded.name, findings, facts, quarantined, _power(loaded), as_json=as_json)
     return 0 if passed else 1
 
@@ -105,7 +107,7 @@ def _power(template: "EnvironmentTemplate") -> tuple[int, float]:
     return gate_power(template, SearchConfig())
 
 
-def _print_header(template: "EnvironmentTemplate") -> None:
+def _print_header(template: "EnvironmentTemplate", quarantined: "tuple[Quarantined, ...]") -> None:
     """What there is, and what is known to be wrong with it."""
     tasks = template.tasks(None)
     print_line(
@@ -113,17 +115,27 @@ def _print_header(template: "EnvironmentTemplate") -> None:
         f"{len(template.renderer.slots)} slots    {len(tasks)} tasks in "
         f"{len({task.scenario for task in tasks})} scenarios"
     )
-    quarantined = template.world.quarantined()
     if quarantined:
         counts = Counter(one.status for one in quarantined)
         print_line(
             f"  quarantined: {counts['broken']} broken tasks, in no split; "
-            f"{counts['suspect']} suspect ones, which stay"
+            f"{counts['suspect']} suspect ones, of which nothing is learned"
         )
     for (status, reason), group in groupby(quarantined, key=lambda one: (one.status, one.reason)):
         names = [one.task for one in group]
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         print_line(f"    {status:<8}{names[0]}{more}: {reason}")
+
+
+def _quarantined(template: "EnvironmentTemplate") -> "tuple[Quarantined, ...]":
+    """The tasks known to be broken, and all that are suspect."""
+    from seal.envs.suspects import known_defects, suspects_among
+    from seal.envs.verify import GoldReplays
+
+    known = tuple(known_defects(template).values())
+    listed = {one.task for one in known}
+    others = (task for task in template.tasks(None) if task.id not in listed)
+    return known + tuple(suspects_among(template, GoldReplays(template, keep=0), others))
 
 
 def _print_all(

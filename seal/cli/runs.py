@@ -207,7 +207,7 @@ def _apart(result: "RunResult") -> str:
     if result.quarantined:
         parts.append(f"{result.quarantined} quarantined tasks left out")
     if result.suspect:
-        parts.append(f"{result.suspect} with doubtful gold among them")
+        parts.append(f"{len(result.suspect)} suspect ones among them")
     return "".join(f"; {part}" for part in parts)
 
 

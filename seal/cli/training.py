@@ -106,10 +106,16 @@ def _note_work(
     quiet: bool,
 ) -> None:
     """Say what the run will do at most, before it does anything."""
+    from seal.envs.suspects import without_suspects
+    from seal.envs.verify import GoldReplays
     from seal.evolve.run import gate_power
     from seal.train.tasks import trainable
 
-    kept, left_out = trainable(template.tasks("train"))
+    tasks = template.tasks("train")
+    certain = without_suspects(template, GoldReplays(template), tasks)
+    if suspect := len(tasks) - len(certain):
+        note(f"train: {suspect} suspect tasks left out, whose gold is in doubt", quiet=quiet)
+    kept, left_out = trainable(certain)
     if left_out:
         note(
             f"train: {len(kept)} of {len(kept) + len(left_out)} tasks; the tools of the others "

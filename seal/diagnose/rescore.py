@@ -15,7 +15,7 @@ from seal.envs.verify import Executed, Played, finish_turn, run_checks, verify, 
 from seal.errors import ConfigError, EnvironmentFailure
 from seal.records import SCHEMA, RunFolder, to_toml, write_text
 from seal.rollout.agent import Arena, answer_call
-from seal.rollout.run import RunSettings, result_of, summary_json
+from seal.rollout.run import result_of, summary_json
 from seal.rollout.scores import summarize
 from seal.types import Record, Rollout, Score, Task, ToolResult
 
@@ -144,7 +144,7 @@ def rescore(
         elif stamped and settings["contract"] != arena.contract_hash:
             # One that was killed got as far as the rollouts, but not to the settings.
             before = list(kept.read())
-        _bring_in_line(folder, template, arena.contract_hash)
+        _bring_in_line(folder, arena)
     return _told(before, after, as_it_was)
 
 
@@ -176,14 +176,12 @@ def _can_be_judged(rollout: Rollout, turns: int) -> bool:
     return not any(result.error and result.error.code == "time_limit" for result in results)
 
 
-def _bring_in_line(folder: RunFolder, template: EnvironmentTemplate, contract: str) -> None:
+def _bring_in_line(folder: RunFolder, arena: Arena) -> None:
     """The summary and the settings of a run whose rollouts have other scores now."""
-    settings = folder.settings()
+    settings = {**folder.settings(), "contract": arena.contract_hash}
     if folder.finished:
-        split = None if settings["split"] == "all" else settings["split"]
-        result = result_of(template, RunSettings(split=split), folder.rollouts())
-        folder.finish(summary_json(result))
-    write_text(folder.settings_path, to_toml({"seal": SCHEMA, **settings, "contract": contract}))
+        folder.finish(summary_json(result_of(arena, folder.rollouts())))
+    write_text(folder.settings_path, to_toml({"seal": SCHEMA, **settings}))
 
 
 def _told(

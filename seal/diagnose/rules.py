@@ -16,6 +16,7 @@ from seal.diagnose.check_kinds import checks_alone, failed_check
 from seal.diagnose.facts import TurnFacts, facts_of
 from seal.diagnose.gold_kinds import causes, spurious_call
 from seal.diagnose.step_kinds import errors, recovery_failures
+from seal.diagnose.suspects import gold_suspect
 from seal.diagnose.trace import Trace, answer_of
 from seal.envs.template import EnvironmentTemplate
 from seal.envs.verify import GoldReplays, Played, replay
@@ -50,7 +51,9 @@ def diagnose_rollout(
         found.append(Diagnosis(turn=0, kind=Kind.UNSCORABLE, found=rollout.failure or ""))
     else:
         try:
-            found += _diagnoses(_trace(template, gold, task, candidate, rollout, played))
+            trace = _trace(template, gold, task, candidate, rollout, played)
+            suspect = gold_suspect(template, gold, task, rollout, trace.played)
+            found += [suspect] if suspect else _diagnoses(trace)
         except EnvironmentFailure as failure:
             found = [Diagnosis(turn=0, kind=Kind.UNSCORABLE, found=str(failure))]
     return DiagnosedRollout(

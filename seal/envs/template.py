@@ -56,6 +56,8 @@ class Manifest(Record):
     limits: Limits = Limits()
     slots: dict[SlotKind, int] = Field(default_factory=dict)
     """Character budget of each slot kind."""
+    trusted: tuple[str, ...] = ()
+    """Tasks that are not suspect, whatever speaks against them: a person has looked at gold."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,13 +1,14 @@
 """The search: profile, propose, screen, gate the best bundle, test each patch by its removal."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
 
 from seal.config import SearchConfig
-from seal.diagnose import Profile, build_profile, diagnose_rollout
+from seal.diagnose import Profile, ProfileBuilder, diagnose_rollout
+from seal.envs.suspects import without_suspects
 from seal.evolve.evidence import Rewriter
 from seal.evolve.gate import PairedTest
 from seal.evolve.ledger import BudgetSpent, Ledger
@@ -81,6 +82,7 @@ class Search:
         self._watch = watch
         self._chunk = chunk
         self._proposer = Proposer(arena.template, facts, rewriter, config.proposals)
+        self._profile = ProfileBuilder(arena.candidate.id)
         self._diagnosed: list[list[DiagnosedRollout]] = []
         self._adoption_tests = 0
         self._removal_tests = 0
@@ -93,7 +95,7 @@ class Search:
     @property
     def profile(self) -> Profile:
         """The profile over all generations so far."""
-        return build_profile(self._diagnosed, self._original.candidate.id)
+        return self._profile.profile()
 
     @property
     def candidate(self) -> Candidate:
@@ -192,19 +194,21 @@ class Search:
 
     def _roll_out_train(self, index: int) -> None:
         """Diagnose the next share of the train tasks under the words in force."""
-        tasks = list(self._template.tasks("train"))
+        tasks = self._certain(self._template.tasks("train"))
         random.Random(f"train/{self._template.name}").shuffle(tasks)
         count = min(self._config.profile_tasks, len(tasks))
         chosen = [tasks[(index * count + i) % len(tasks)] for i in range(count)]
         rollouts = self._ledger.roll_out(self._arena, [Job(task) for task in chosen])
-        self._diagnosed.append(
-            [
-                diagnose_rollout(
-                    self._template, self._arena.gold, task, self._arena.candidate, rollout
-                )
-                for task, rollout in zip(chosen, rollouts, strict=True)
-            ]
-        )
+        found = [
+            diagnose_rollout(self._template, self._arena.gold, task, self._arena.candidate, rollout)
+            for task, rollout in zip(chosen, rollouts, strict=True)
+        ]
+        self._diagnosed.append(found)
+        self._profile.add(found)
+
+    def _certain(self, tasks: Iterable[Task]) -> list[Task]:
+        """The tasks whose gold is not in doubt: the others drive no words."""
+        return without_suspects(self._template, self._original.gold, tasks)
 
     def _screen(self, draft: _Draft) -> None:
         """Try each patch alone on train tasks that call its tool; throw out what does clear harm.
@@ -323,9 +327,10 @@ class Search:
         if self._template.generated:
             first = _FIRST[kind] + (k - 1) * most
             for index in range(first, first + most):
-                yield list(self._template.scenario("gate", index))
+                if tasks := self._certain(self._template.scenario("gate", index)):
+                    yield tasks
             return
-        tasks = sorted(self._template.tasks("gate"), key=lambda task: task.scenario)
+        tasks = sorted(self._certain(self._template.tasks("gate")), key=lambda task: task.scenario)
         scenarios = [list(group) for _, group in groupby(tasks, key=lambda task: task.scenario)]
         random.Random(f"gate/{self._template.name}/{kind}/{k}").shuffle(scenarios)
         yield from scenarios[:most]

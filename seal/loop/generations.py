@@ -13,6 +13,7 @@ from typing import Protocol
 
 from seal.config import LoopConfig
 from seal.envs import EnvironmentTemplate
+from seal.envs.suspects import without_suspects
 from seal.errors import ConfigError
 from seal.evolve.evidence import Rewriter
 from seal.evolve.ledger import Ledger, RecordedRewriter
@@ -155,8 +156,9 @@ class Loop:
         return best_of(self.checkpoints)
 
     def tasks(self) -> Sequence[Task]:
-        """The tasks to train on."""
-        return self._template.tasks("train")
+        """The tasks to train on: those whose gold is not in doubt."""
+        tasks = self._template.tasks("train")
+        return without_suspects(self._template, self._original.gold, tasks)
 
     def begin(self, number: int, policy: LocalPolicy) -> Arena | None:
         """Evaluate the policy at a boundary, and evolve the words for the steps to come.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from seal.envs import EnvironmentTemplate, load_environment
+from seal.envs.suspects import known_defects, suspects_among
 from seal.errors import ConfigError
 from seal.models.gold import ReplayPolicy
 from seal.models.protocol import Policy
@@ -43,8 +44,8 @@ class RunResult:
     usage: Usage
     quarantined: int
     """Tasks that are left out because their gold fails or they cannot be solved."""
-    suspect: int
-    """Tasks that are in, although their gold is doubtful."""
+    suspect: tuple[str, ...]
+    """Tasks that are in, although their gold is in doubt."""
 
 
 def run(
@@ -86,7 +87,7 @@ def run(
         )
     if out is None:
         done = _complete(arena, jobs, policy, settings, {}, lambda _: None, progress)
-        return result_of(template, settings, done)
+        return result_of(arena, done)
     folder = RunFolder(Path(out))
     with folder.opened(describe(arena, policy, settings), fresh=fresh):
         folder.save_candidate(arena.candidate)
@@ -94,7 +95,7 @@ def run(
         # A rollout that broke is made again; the one that went through comes later and counts.
         known = {rollout.id: rollout for rollout in lines.read() if rollout.failure is None}
         done = _complete(arena, jobs, policy, settings, known, lines.append, progress)
-        result = result_of(template, settings, done)
+        result = result_of(arena, done)
         folder.finish(summary_json(result))
     return result
 
@@ -160,19 +161,17 @@ def describe(arena: Arena, policy: Policy, settings: RunSettings) -> dict[str, A
     }
 
 
-def result_of(
-    template: EnvironmentTemplate, settings: RunSettings, rollouts: Sequence[Rollout]
-) -> RunResult:
+def result_of(arena: Arena, rollouts: Sequence[Rollout]) -> RunResult:
     """The result of finished rollouts."""
-    usage = sum((rollout.usage for rollout in rollouts), Usage())
-    quarantined = template.world.quarantined()
-    names = {task.id for task in template.tasks(settings.split)}
+    template = arena.template
+    made = {rollout.task for rollout in rollouts}
+    tasks = [task for task in template.tasks(None) if task.id in made]
     return RunResult(
         rollouts=tuple(rollouts),
         summary=summarize(rollouts),
-        usage=usage,
-        quarantined=sum(one.status == "broken" for one in quarantined),
-        suspect=sum(one.status == "suspect" and one.task in names for one in quarantined),
+        usage=sum((rollout.usage for rollout in rollouts), Usage()),
+        quarantined=sum(one.status == "broken" for one in known_defects(template).values()),
+        suspect=tuple(one.task for one in suspects_among(template, arena.gold, tasks)),
     )
 
 
@@ -182,6 +181,6 @@ def summary_json(result: RunResult) -> dict[str, Any]:
         **result.summary.model_dump(),
         "unscored": result.summary.total - result.summary.scored,
         "quarantined": result.quarantined,
-        "suspect": result.suspect,
+        "suspect": len(result.suspect),
         "usage": result.usage.model_dump(),
     }

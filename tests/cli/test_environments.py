@@ -75,7 +75,10 @@ def test_quarantined_tasks_are_listed_and_counted(seal, tmp_path):
     folder = write_environment(tmp_path / "lamp", world=world)
     code, out, _ = seal("check", folder)
     assert code == 0
-    assert "  quarantined: 3 broken tasks, in no split; 0 suspect ones, which stay\n" in out
+    assert (
+        "  quarantined: 3 broken tasks, in no split; 0 suspect ones, of which nothing is learned\n"
+        in out
+    )
     assert "    broken  old-0 and 2 more: No bulb.\n" in out
     summary = json.loads(seal("check", folder, "--json")[1].splitlines()[-1])
     assert [one["task"] for one in summary["quarantined"]] == ["old-0", "old-1", "old-2"]

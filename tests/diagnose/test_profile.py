@@ -1,14 +1,21 @@
 """The profile adds up what goes wrong, whatever the order, and tells no values."""
 
 import string
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seal.diagnose.profile import EXAMPLES, HALF_LIFE, build_profile, shape_of
+from seal.diagnose.profile import (
+    EXAMPLES,
+    HALF_LIFE,
+    ProfileBuilder,
+    build_profile,
+    shape_of,
+)
 from seal.diagnose.slots import slots_for
-from seal.types import DiagnosedRollout, Diagnosis, Kind, canonical_json
+from seal.types import GOLD_SUSPECT, DiagnosedRollout, Diagnosis, Kind, canonical_json
 
 ORIGINAL = "original"
 
@@ -159,6 +166,56 @@ def test_a_profile_does_not_depend_on_the_order_of_its_rollouts(made, rng):
     for rows in made:
         rng.shuffle(rows)
     assert build_profile(made, ORIGINAL) == before
+
+
+@given(generations(), st.data())
+def test_adding_a_generation_gives_what_all_of_them_give(made, data):
+    builder = ProfileBuilder(ORIGINAL)
+    for number, rows in enumerate(made):
+        # Rollouts of earlier generations are used again, as a search does.
+        earlier = [row for before in made[:number] for row in before]
+        if earlier:
+            rows += data.draw(st.lists(st.sampled_from(earlier), max_size=3, unique_by=id))
+        builder.add(rows)
+        assert builder.profile() == build_profile(made[: number + 1], ORIGINAL)
+
+
+@given(generations(), st.data())
+def test_counts_are_the_sum_of_what_each_rollout_weighs_where_it_was_used_last(made, data):
+    reused = data.draw(st.lists(st.sampled_from([r for rows in made for r in rows] or [None])))
+    made.append(list({id(row): row for row in reused if row}.values()))
+    last = {row.rollout: place for place, rows in enumerate(made) for row in rows}
+    rows_of = {row.rollout: row for rows in made for row in rows if row.reward is not None}
+    expected = Counter()
+    for name, row in rows_of.items():
+        if row.fault:
+            f = row.fault
+            place = (f.tool, f.argument, f.kind, row.candidate != ORIGINAL)
+            expected[place] += 0.5 ** ((len(made) - 1 - last[name]) / HALF_LIFE)
+    profile = build_profile(made, ORIGINAL)
+    found = {(r.tool, r.argument, r.kind, r.evolved): r.faults for r in profile.rows if r.faults}
+    assert found == pytest.approx(dict(expected), abs=1e-5)
+    assert profile.rollouts == len(rows_of)
+
+
+def test_a_generation_is_added_without_a_look_at_what_was_counted(monkeypatch):
+    builder = ProfileBuilder(ORIGINAL)
+    old = [failed(name, diagnosis()) for name in "abc"]
+    builder.add(old)
+    looked = []
+    monkeypatch.setattr(
+        DiagnosedRollout, "suspect", property(lambda one: looked.append(one.rollout) or "")
+    )
+    builder.add([failed("d", diagnosis()), old[0]])
+    assert sorted(looked) == ["a#0", "a#0", "d#0"]
+    assert (builder.profile().rollouts, builder.profile().failed) == (4, 4)
+
+
+def test_what_is_suspect_is_counted_apart():
+    doubt = Diagnosis(turn=0, kind=Kind.UNSCORABLE, code=GOLD_SUSPECT, found="Odd.")
+    profile = build_profile([[diagnosed("a", doubt), failed("b", diagnosis())]], ORIGINAL)
+    assert (profile.rollouts, profile.failed, profile.suspect) == (1, 1, 1)
+    assert profile.rows[0].share == 1.0
 
 
 @given(generations())
