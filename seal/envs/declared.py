@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from seal.envs.contract import Contract, Prose, Tool, build_tool
 from seal.envs.environment import Conventions, Environment, RuleSource, ToolMark
 from seal.envs.misfits import author_code
+from seal.envs.time_limit import within
 from seal.errors import TemplateError, did_you_mean
 from seal.types import Rule
 
@@ -146,7 +147,7 @@ def _drawn(source: object, conventions: Conventions, what: str) -> object:
         return source
     try:
         with author_code(TemplateError, what):
-            return source(conventions)
+            return within(lambda: source(conventions))
     except TemplateError as failure:
         cause = failure.__cause__
         key = str(cause.args[0]) if isinstance(cause, KeyError) and cause.args else None

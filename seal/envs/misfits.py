@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from seal.envs.time_limit import TookTooLong
 from seal.errors import SealError, ToolError, did_you_mean
 from seal.types import GoldCall, Rule, Task, UserTurn
 
@@ -133,7 +134,8 @@ class author_code:  # noqa: N801 - reads as a word of a `with`
             return f"{what}: it ends the program ({cause!r})."
         if isinstance(cause, SealError) or not isinstance(cause, Exception):
             return None
-        return f"{what}: {type(cause).__name__}: {cause}"
+        kind = "" if isinstance(cause, TookTooLong) else f"{type(cause).__name__}: "
+        return f"{what}: {kind}{cause}"
 
 
 def _line_of(path: Path | str, cause: BaseException) -> int | None:

@@ -8,7 +8,8 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from seal.envs.environment import (
 from seal.envs.misfits import author_code, misfits
 from seal.envs.render import Renderer
 from seal.envs.tasks import problems_of_task, read_tasks
+from seal.envs.time_limit import within
 from seal.errors import EnvironmentFailure, TemplateError, blame, did_you_mean
 from seal.records import to_toml
 from seal.resources import resource_folder
@@ -42,6 +44,8 @@ from seal.types import (
 
 SCENARIOS: dict[Split, int] = {"train": 240, "gate": 240, "validation": 120, "test": 200}
 """Scenarios a split of a generated environment."""
+_VIEWS = 1000
+"""Tasks that one scenario may have."""
 
 
 class Manifest(Record):
@@ -102,9 +106,7 @@ class EnvironmentTemplate:
         # A world may keep parts of `task.state` and change them: they must be its own.
         own = task.model_copy(update={"state": copied(task.state)})
         with author_code(EnvironmentFailure, f"{self.name}: reset for task {task.id}"):
-            world = self.world(self.conventions)
-            world.reset(own)
-        return world
+            return within(partial(_started, self.world, self.conventions, own))
 
     def tasks(self, split: Split | None) -> tuple[Task, ...]:
         """The tasks of a split, or of all splits; the same at every call."""
@@ -154,16 +156,19 @@ class EnvironmentTemplate:
         source = inspect.getsourcefile(self.world)
         what = f"{self.name}: generate scenario {split}-{index}"
         with author_code(EnvironmentFailure, what, source):
-            made: object = self.world.generate(self.conventions, rng)
-            # Records can be iterated over too: by their fields.
-            several = isinstance(made, Iterable) and not isinstance(made, Task | Mapping | str)
-            items: list[object] = list(made) if several else []  # type: ignore[call-overload]
+            items, several = within(lambda: _items(self.world.generate(self.conventions, rng)))
         tasks = [item for item in items if isinstance(item, Task)]
+        where = f"{source}: {self.world.__name__}.generate"
+        if len(items) > _VIEWS:
+            raise TemplateError(
+                f"{where} yields more than {_VIEWS} tasks, and may not end.\n"
+                "It is called once for every scenario: yield the tasks of one."
+            )
         if not several or len(tasks) < len(items):
-            wrong = next((i for i in items if not isinstance(i, Task)), made)
+            wrong = next((item for item in items if not isinstance(item, Task)), items[0])
             shown = "a Task by itself" if isinstance(wrong, Task) else repr(wrong)[:80]
             raise TemplateError(
-                f"{source}: {self.world.__name__}.generate must yield Tasks; it gave {shown}.\n"
+                f"{where} must yield Tasks; it gave {shown}.\n"
                 "Write: yield Task(turns=..., state=...)"
             )
         checks = check_names(self.world)
@@ -181,6 +186,20 @@ class EnvironmentTemplate:
             "tasks": content_hash([task.model_dump() for task in self.tasks(None)]),
             "world": _source_hash(self.world),
         }
+
+
+def _started(world: type[Environment], conventions: Conventions, task: Task) -> Environment:
+    made = world(conventions)
+    made.reset(task)
+    return made
+
+
+def _items(made: object) -> tuple[list[object], bool]:
+    """The first items of what an author made, and whether it was a collection."""
+    # Records can be iterated over too: by their fields.
+    if not isinstance(made, Iterable) or isinstance(made, Task | Mapping | str):
+        return [made], False
+    return list(islice(made, _VIEWS + 1)), True
 
 
 def _source_hash(world: type[Environment]) -> str:
@@ -216,7 +235,7 @@ def load_template(folder: Path, defaults: Path, convention_seed: int = 0) -> Env
 def _draw(world: type[Environment], seed: str) -> Conventions:
     source = inspect.getsourcefile(world)
     with author_code(TemplateError, f"draw(rng) of {world.__name__}", source):
-        drawn = world.draw(random.Random(seed))
+        drawn = within(lambda: world.draw(random.Random(seed)))
     if not isinstance(drawn, Mapping):
         raise TemplateError(
             f"{source}: draw(rng) of {world.__name__} returned {drawn!r}; return a dict."
@@ -255,7 +274,7 @@ def _load_world(folder: Path, manifest: Manifest) -> type[Environment]:
         module = _import_file(folder / entry)
     else:
         with author_code(TemplateError, f"{where}: cannot be imported"):
-            module = importlib.import_module(entry)
+            module = within(lambda: importlib.import_module(entry))
     worlds = [
         member
         for member in vars(module).values()
@@ -306,7 +325,7 @@ def _import_file(path: Path) -> Any:  # noqa: ANN401 - a module
     sys.modules[name] = module
     try:
         with author_code(TemplateError, "cannot be imported", path):
-            spec.loader.exec_module(module)
+            within(partial(spec.loader.exec_module, module))
     except BaseException:
         del sys.modules[name]
         raise

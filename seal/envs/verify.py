@@ -1,6 +1,7 @@
 """Replays in fresh worlds, and the verifier that compares a policy's with gold's."""
 
 import json
+import math
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
@@ -71,7 +72,7 @@ def execute(
             return result_text(world.call(accepted.tool, accepted.arguments))
 
     try:
-        output = within(seconds, answer)
+        output = within(answer, wait=seconds, work=math.inf)
     except TookTooLong:
         said = f"The call was ended after {seconds:g} seconds."
         error = CallError(kind="refused", code="time_limit", message=said)
@@ -104,7 +105,7 @@ def finish_turn(world: Environment, executed: Sequence[Executed]) -> PlayedTurn:
         EnvironmentFailure: The world cannot say its state.
     """
     with author_code(EnvironmentFailure, f"{type(world).__name__}: state"):
-        return PlayedTurn(tuple(executed), world.state())
+        return PlayedTurn(tuple(executed), within(world.state))
 
 
 def run_checks(template: EnvironmentTemplate, task: Task, world: Environment) -> dict[str, bool]:
@@ -115,7 +116,7 @@ def run_checks(template: EnvironmentTemplate, task: Task, world: Environment) ->
     """
     with author_code(EnvironmentFailure, f"{template.name}: checks of task {task.id}"):
         known = world.final_checks() if task.checks else {}
-        return {name: bool(known[name]()) for name in task.checks}
+        return {name: bool(within(known[name])) for name in task.checks}
 
 
 def replay(

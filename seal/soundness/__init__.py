@@ -1,8 +1,10 @@
 """The checks behind `seal check`: is an environment fit to learn in, without asking any model."""
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from seal.envs.template import EnvironmentTemplate
+from seal.envs.time_limit import patience
 from seal.errors import EnvironmentFailure, SealError, TemplateError
 from seal.soundness.agreement import AGREE_CLAIM, contract_agrees, refuse_taken_names
 from seal.soundness.catalogue import labels_there, seeds_reproduce, splits_apart, tasks_differ
@@ -16,7 +18,6 @@ from seal.soundness.leaks import (
     tools_keep_their_word,
     words_keep_answers,
 )
-from seal.soundness.patience import patience
 from seal.soundness.rendering import blocks_render
 from seal.soundness.verifier import verifier_looks_only, verifier_repeats
 from seal.soundness.worlds import worlds_apart, worlds_elsewhere, worlds_repeat
@@ -80,11 +81,12 @@ def check_environment(
         yield unloadable(error)
         return
     alike = True
+    source = inspect.getsourcefile(template.world)
     for check in checks:
         if check in COMPARING and not alike:
             continue
         found: list[Finding] = []
-        with patience(template) as watch:
+        with patience(source) as watch:
             found.extend(check(template))
         yield from found
         alike = alike and not (check is worlds_repeat and any(not one.passed for one in found))

@@ -4,6 +4,7 @@ A *fact* is the same in every scenario; words may state it. A *live* value varie
 it would be wrong elsewhere, or give an answer away, so only an error that happens may cite it.
 """
 
+import inspect
 import random
 import re
 from collections import defaultdict
@@ -15,9 +16,9 @@ from pydantic import JsonValue
 
 from seal.envs.slots import rule_values
 from seal.envs.template import EnvironmentTemplate
+from seal.envs.time_limit import patience
 from seal.soundness.conduct import Conduct
 from seal.soundness.finding import sample_tasks
-from seal.soundness.patience import patience
 from seal.soundness.probes import Fault, Probe, gold_of, probes
 from seal.types import CallError, Rule, Task
 
@@ -114,7 +115,7 @@ def collect_facts(
         for argument, rule in [(None, tool.contract.rule), *tool.contract.rules.items()]:
             tally.declare(name, argument, rule)
     rng = random.Random(f"facts/{template.name}/{seed}")
-    with patience(template):
+    with patience(inspect.getsourcefile(template.world)):
         for probe in probes(template, chosen, rng):
             tally.add(probe)
     # What one scenario alone shows may differ in the next: it takes two to make a fact.
