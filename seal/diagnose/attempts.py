@@ -76,7 +76,7 @@ def match_gold(
             found[index] = Match(call, nearest)
     matches = [_corrected(contract, found[index], free) for index in range(len(gold))]
     for attempt in [one for one in free if one.lost] if matches else ():
-        index = _likest(gold, attempt)
+        index = _likest(matches, attempt)
         if matches[index].attempt is None:
             matches[index] = replace(matches[index], attempt=attempt)
     return matches
@@ -121,14 +121,20 @@ def _nearest(contract: Contract, gold: GoldCall, attempts: Sequence[Attempt]) ->
     )
 
 
-def _likest(gold: Sequence[GoldCall], attempt: Attempt) -> int:
-    """The gold call whose text is most like that of a call, the first of equals."""
-    if len(gold) == 1:
+def _likest(matches: Sequence[Match], attempt: Attempt) -> int:
+    """The gold call whose text is most like that of a call; of equals, one nobody tried."""
+    if len(matches) == 1:
         return 0
-    text = f"{attempt.call.tool} {attempt.call.arguments}"[:_COMPARED]
-    texts = [f"{one.tool} {json.dumps(one.arguments)}"[:_COMPARED] for one in gold]
-    likeness = [SequenceMatcher(None, text, other, autojunk=False).ratio() for other in texts]
-    return max(range(len(gold)), key=lambda index: (likeness[index], -index))
+    named = bool(attempt.call.tool)
+    text = f"{attempt.call.tool}{attempt.call.arguments}"[:_COMPARED]
+
+    def likeness(index: int) -> tuple[float, bool, int]:
+        gold = matches[index].gold
+        other = f"{gold.tool if named else ''}{json.dumps(gold.arguments)}"[:_COMPARED]
+        ratio = SequenceMatcher(None, text, other, autojunk=False).ratio()
+        return ratio, matches[index].attempt is None, -index
+
+    return max(range(len(matches)), key=likeness)
 
 
 _COMPARED = 300

@@ -50,9 +50,14 @@ def _not_made(facts: TurnFacts, place: int) -> Diagnosis | None:
 
 
 def _matters(facts: TurnFacts, place: int) -> bool:
-    """Whether gold's turn goes wrong if this one of its calls is made as the policy made it."""
+    """Whether gold's turn goes wrong if this one of its calls is made as the policy made it.
+
+    An error after which the policy gave up matters in any case: what it left undone came of it.
+    """
     calls: list[ToolCall] = list(gold_calls(facts.trace.task)[facts.index])
     attempt = facts.matches[place].attempt
+    if attempt is not None and attempt.error and attempt is facts.attempts[-1]:
+        return True
     calls[place : place + 1] = [attempt.call] if attempt else []
     trace = facts.trace
     return not trace.right(facts.index, trace.in_golds_place(facts.index, calls))

@@ -79,7 +79,7 @@ class Trace:
         else:
             looks = next((k for k in range(index, len(turns)) if turns[k].gold), None)
         for later in range(index + 1, len(turns) if looks is None else looks + 1):
-            parts &= self._differing(later)
+            parts = _lasting(parts, self._differing(later))
         return looks is not None and bool(parts)
 
     def _differing(self, index: int) -> frozenset[Path]:
@@ -218,6 +218,15 @@ def differing_parts(expected: JsonValue, found: JsonValue, path: Path = ()) -> I
             yield from differing_parts(expected[key], found[key], (*path, key))
         else:
             yield (*path, key)
+
+
+def _lasting(parts: frozenset[Path], later: frozenset[Path]) -> frozenset[Path]:
+    """The parts that still differ later, in whole or in part."""
+    if parts == later:
+        return parts
+    return frozenset(
+        part for part in parts if any(part[: len(other)] == other[: len(part)] for other in later)
+    )
 
 
 def _made(played: Played, index: int) -> list[tuple[str, dict[str, JsonValue]]]:

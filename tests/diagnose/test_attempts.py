@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seal.diagnose.attempts import Attempt, attempts_of, differing, is_exact, match_gold
+from seal.diagnose.attempts import Attempt, attempts_of, differing, is_exact, match_gold, same_value
 from seal.types import CallError, GoldCall, Step, ToolCall, ToolResult, Turn
 from tests.diagnose.office import office_at
 
@@ -75,6 +75,29 @@ def test_a_default_left_out_or_spelt_out_is_the_same(contract):
     assert is_exact(contract, write("a"), attempt(0, "write", text="a", size=1, bold=False))
     assert is_exact(contract, write("a", size=1), attempt(0, "write", text="a"))
     assert not is_exact(contract, write("a"), attempt(0, "write", text="a", size=2))
+
+
+def test_65_is_65_0_and_true_is_not_1(contract):
+    assert is_exact(contract, write("a", size=1.0), attempt(0, "write", text="a", size=1))
+    assert not is_exact(contract, write("a", size=1), attempt(0, "write", text="a", size=True))
+    assert not same_value({"a": [0]}, {"a": [False]})
+    assert same_value({"a": [1, {"b": 2}]}, {"a": [1.0, {"b": 2.0}]})
+
+
+UNKNOWN = CallError(kind="unknown_tool", code="unknown_tool", message="No.")
+
+
+@pytest.mark.parametrize(
+    ("tool", "text", "stands_for"),
+    [("do_write", "b", 1), ("do_write", "a", 0), ("", "b", 1), ("do_read", "", 2)],
+)
+def test_a_call_that_reached_no_tool_stands_for_the_gold_call_it_looks_like(
+    contract, tool, text, stands_for
+):
+    lost = ToolCall(id="0", tool=tool, arguments=f'{{"text": "{text}"}}' if text else "{}")
+    gold = [write("a"), write("b"), GoldCall(tool="read")]
+    matches = match_gold(contract, gold, [Attempt(0, lost, {"text": text}, UNKNOWN)])
+    assert steps(matches) == [0 if place == stands_for else None for place in range(3)]
 
 
 def test_what_differs_is_named_in_the_order_of_the_contract(contract):

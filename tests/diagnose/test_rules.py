@@ -145,6 +145,23 @@ def test_an_error_corrected_in_its_turn_is_recovered_and_never_the_fault(office,
     assert [d.recovered for d in then.diagnoses if d.kind is not Kind.WRONG_ARGUMENT] == [True]
 
 
+def test_a_call_of_no_tool_is_not_corrected_by_the_call_of_another(office):
+    found = diagnosed(
+        office, task_of([*WRITE, *GO]), [[("writ", {"text": "a"})], [UNLOCK], [ENTER]]
+    )
+    assert place(found.fault) == ("unknown_tool", "writ", None)
+
+
+def test_an_error_without_harm_is_not_the_fault_beside_a_call_that_did_harm(office):
+    found = diagnosed(office, task_of(WRITE), [[NOTE], [("unlock", {"door": "x"})], [NOTE]])
+    assert place(found.fault) == ("state_mismatch", "write", None)
+
+
+def test_a_tool_that_had_gone_through_before_its_error_is_no_failed_recovery(office):
+    found = diagnosed(office, task_of(WRITE), [[NOTE], [("write", {})]])
+    assert [d.kind for d in found.diagnoses] == [Kind.ARGUMENT_MISSING]
+
+
 def test_a_refusal_that_led_to_another_wrong_call_is_not_the_fault(office):
     steps = [[UNLOCK], [("enter", {"door": "C3", "how": "walk"})]]
     steps.append([("unlock", {"door": "B2"}), ("enter", {"door": "B2", "how": "run"})])
