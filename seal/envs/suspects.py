@@ -36,6 +36,8 @@ def suspicion(template: EnvironmentTemplate, gold: GoldReplays, task: Task) -> Q
     listed = known_defects(template).get(task.id)
     if listed is not None:
         return listed if listed.status == "suspect" else None
+    if any(turn.gold is None for turn in task.turns):
+        return None  # Checks alone decide there: gold is not all that solves the task.
     try:
         played = gold.of(task)
         reason, source = _own_verdict(template, task, played), _FAILS
