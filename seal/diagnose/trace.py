@@ -207,17 +207,21 @@ def answer_of(turn: Turn) -> str:
 
 def differing_parts(expected: JsonValue, found: JsonValue, path: Path = ()) -> Iterator[Path]:
     """The smallest parts in which two states differ; a list is one part."""
-    if not isinstance(expected, dict) or not isinstance(found, dict):
-        if expected != found:
-            yield path
-        return
     if expected == found:
         return
+    if not isinstance(expected, dict) or not isinstance(found, dict):
+        yield path
+        return
     for key in expected.keys() | found.keys():
+        one, other = expected.get(key), found.get(key)
         if key in expected and key in found:
-            yield from differing_parts(expected[key], found[key], (*path, key))
-        else:
-            yield (*path, key)
+            yield from differing_parts(one, other, (*path, key))
+            continue
+        # What is there on one side alone differs in each of its parts.
+        there = one if key in expected else other
+        inner = differing_parts(there, {}, (*path, key)) if isinstance(there, dict) else ()
+        parts = list(inner)
+        yield from parts or [(*path, key)]
 
 
 def _lasting(parts: frozenset[Path], later: frozenset[Path]) -> frozenset[Path]:

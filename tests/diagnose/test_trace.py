@@ -143,9 +143,9 @@ def test_a_call_on_abstention_counts_only_if_a_turn_that_is_judged_finds_it(stri
 
 def test_a_part_of_the_state_that_was_set_right_is_no_fault_whatever_else_goes_wrong(shed):
     task = task_of(DOWN, [call("put", thing="y")], [call("put", thing="z")])
-    late = [[("put", {"thing": "y"})], [PUT]]
-    found = diagnosed(shed, task, [], late, [[("put", {"thing": "w"})]])
-    assert fault(found) == (2, "wrong_argument", "put", "thing")
+    late = [[("put", {"thing": "z"})], [PUT]]
+    found = diagnosed(shed, task, [], [[("put", {"thing": "w"})]], late)
+    assert fault(found) == (1, "wrong_argument", "put", "thing")
 
 
 def test_a_refusal_names_the_argument_that_is_not_golds(shed):
@@ -217,6 +217,7 @@ def test_a_check_that_fails_though_gold_was_followed_is_a_fault_of_the_last_turn
 
 def test_parts_that_differ_are_as_small_as_can_be():
     one = {"a": {"b": 1, "c": [1, 2]}, "d": 1, "e": 0}
-    other = {"a": {"b": 1, "c": [2, 1]}, "d": 1, "f": 0}
-    assert set(differing_parts(one, other)) == {("a", "c"), ("e",), ("f",)}
+    other = {"a": {"b": 1, "c": [2, 1]}, "d": 1, "f": {}, "g": {"h": {"i": 0}}}
+    parts = {("a", "c"), ("e",), ("f",), ("g", "h", "i")}
+    assert set(differing_parts(one, other)) == set(differing_parts(other, one)) == parts
     assert list(differing_parts(one, one)) == []
