@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import typer
 
-from seal.cli import environments, evolution, options, report, runs, training
+from seal.cli import diagnosis, environments, evolution, options, report, runs, training
 from seal.errors import SealError
 from seal.report.text import legible
 
@@ -36,7 +36,7 @@ app.command("new")(environments.new)
 app.command("check")(environments.check)
 app.command("show")(environments.show)
 app.command("run")(runs.run)
-app.command("diagnose")(runs.diagnose)
+app.command("diagnose")(diagnosis.diagnose)
 app.command("compare")(runs.compare)
 app.command("evolve")(evolution.evolve)
 app.command("log")(evolution.log)

@@ -1,4 +1,4 @@
-"""`seal run`, `seal diagnose` and `seal compare`."""
+"""`seal run` and `seal compare`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,14 +11,10 @@ from seal.cli.console import note, print_json_line, print_line, print_table, pro
 
 if TYPE_CHECKING:
     from seal.config import ModelConfig
-    from seal.diagnose import Profile
     from seal.models.budget import Budget
     from seal.models.protocol import Policy
     from seal.rollout.run import RunResult
     from seal.types import Rollout, Usage
-
-_ROWS = 15
-"""Profile rows that are printed; `--all` prints the rest."""
 
 
 def run(
@@ -80,7 +76,7 @@ def run(
     note_budget(policy, budget, quiet=quiet)
     with progress(f"rolling out {policy.name} on {template.name}", quiet=quiet) as advance:
         result = roll_out(
-            template, policy, wanted, out=folder, fresh=fresh, progress=_counter(advance)
+            template, policy, wanted, out=folder, fresh=fresh, progress=counter(advance)
         )
     print_run(result, policy.name, folder, as_json=json)
     note_spend(result.usage, quiet=quiet)
@@ -144,12 +140,15 @@ def note_spend(usage: "Usage", *, quiet: bool) -> None:
         )
 
 
-def _counter(advance: Callable[[int], None]) -> Callable[[int, int], None]:
-    """From rollouts done so far to rollouts newly done; those of an earlier process are none."""
+def counter(advance: Callable[[int], None]) -> Callable[[int, int], None]:
+    """From rollouts done so far to rollouts newly done; those of an earlier process are none.
+
+    Work on several runs, one after the other, begins anew with each.
+    """
     last: list[int] = []
 
     def count(done: int, _total: int) -> None:
-        if last:
+        if last and done > last[0]:
             advance(done - last[0])
         last[:] = [done]
 
@@ -221,59 +220,6 @@ def rollout_line(rollout: "Rollout") -> dict[str, Any]:
         "reward": rollout.reward,
         "failure": rollout.failure,
     }
-
-
-def diagnose(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
-    every: Annotated[bool, typer.Option("--all", help="All rows, not the largest only.")] = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """What went wrong in a run, by tool, argument, kind and slot."""
-    from seal.diagnose.run import diagnose as find
-
-    with progress("diagnosing", quiet=quiet) as advance:
-        found = find(run, _counter(advance))
-    summary = {
-        "rollouts": found.profile.rollouts,
-        "failed": found.profile.failed,
-        "unscorable": len(found.diagnosed) - found.profile.rollouts,
-        "run": str(run),
-    }
-    if json:
-        for row in found.profile.rows:
-            print_json_line(row)
-        print_json_line(summary)
-        return
-    print_profile(found.profile, every=every)
-    print_line(f"{found.profile.failed} of {found.profile.rollouts} rollouts failed")
-    if found.profile.failed:
-        example = next(d.rollout for d in found.diagnosed if d.fault)
-        print_line(f"Look at one with: seal show {run} --task {example.split('#')[0]}")
-
-
-def print_profile(profile: "Profile", *, every: bool) -> None:
-    """The profile, largest preventable loss first."""
-    rows = [row for row in profile.rows if every or row.faults > 0]
-    shown = rows if every else rows[:_ROWS]
-    print_table(
-        ["loss", "faults", "where", "kind", "recovered", "slot", "examples"],
-        [
-            [
-                f"{row.share:.1%}",
-                f"{row.faults:g}",
-                ".".join(part for part in (row.tool, row.argument) if part) or "-",
-                row.kind.value,
-                "-" if row.recovery_rate is None else f"{row.recovery_rate:.0%}",
-                row.slots[0] if row.slots else "-",
-                " ".join(row.examples),
-            ]
-            for row in shown
-        ],
-        right=["loss", "faults", "recovered"],
-    )
-    if len(rows) > len(shown):
-        print_line(f"... and {len(rows) - len(shown)} rows more; see them with --all")
 
 
 def compare(

@@ -154,6 +154,7 @@ def _judged(
     """The rollouts with the scores of today, and the ids of those that keep what they had."""
     finder = TaskFinder(judge.template)
     found, kept = [], set[str]()
+    progress(0, len(rollouts))
     for number, rollout in enumerate(rollouts, start=1):
         task = finder.find(rollout.task)
         if task is None:

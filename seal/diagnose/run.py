@@ -61,11 +61,16 @@ def diagnose(
     and the one that the search has built stays.
 
     Raises:
-        ConfigError: There is no run here, or its environment has changed since.
+        ConfigError: There is no run or no rollout here, or its environment has changed since.
     """
     folder = RunFolder(Path(run))
     template = environment_of(folder)
     rollouts = folder.rollouts()
+    if not rollouts:
+        raise ConfigError(
+            f"{folder.path}: no rollout yet, so there is nothing to diagnose.\n"
+            f"Run the same `seal {folder.settings()['command']}` command again: it resumes."
+        )
     evolved = folder.settings().get("command") in ("evolve", "train")
     if evolved:
         train = {task.id for task in template.tasks("train")}
@@ -88,6 +93,7 @@ def diagnose_rollouts(
     gold, finder = GoldReplays(template), TaskFinder(template)
     candidates: dict[str, Candidate] = {}
     found = []
+    progress(0, len(rollouts))
     for number, rollout in enumerate(rollouts, start=1):
         if rollout.candidate not in candidates:
             candidates[rollout.candidate] = folder.candidate(rollout.candidate)
