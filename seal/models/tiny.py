@@ -3,7 +3,8 @@
 It has the shape of Qwen3, and a structured start. From a random start, a model of this size does
 not find within minutes how to copy a code from its prompt into a call; so the heads of layer 0
 begin by looking one, two and three tokens back, and later layers begin by matching on what those
-carry and copying what they find. All weights stay trainable, and it loads as plain Qwen3.
+carry and copying what they find: before any training, it continues a text that repeats itself. All
+weights stay trainable, and it loads as plain Qwen3.
 """
 
 from collections.abc import Iterable
@@ -12,12 +13,17 @@ from typing import TYPE_CHECKING
 from seal.models.chat import CALL, CALL_END, END, START
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
+    from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention
 
 HIDDEN, LAYERS, HEADS, HEAD_SIZE = 128, 4, 4, 64
 CONTEXT = 4096
 ROTARY_BASE = 1e6
-_LOOK_BACK = (1, 2, 3)
+_SEEN = 64
+"""Dimensions of the hidden state in which a token is known at the start."""
+_CARRIED = {1: range(64, 96), 2: range(96, 112), 3: range(112, 128)}
+"""The dimensions that carry the token so many places back."""
 _SPECIAL = ["<|pad|>", START, END, CALL, CALL_END]
 # Values keep the same tokens in words and in calls: capitals, digits and points stand alone. So do
 # names in words and in what users say: a space goes with the word behind it, never with a comma.
@@ -81,46 +87,77 @@ def tiny_model(vocabulary: int, seed: int, *, structured: bool = True) -> "Qwen3
 
 
 def _structure(model: "Qwen3ForCausalLM") -> None:
-    """Set layer 0 to look back, and the later layers to match and copy."""
+    """Set layer 0 to look back, and the later layers to match and copy.
+
+    A repeated text is continued from the first step on: an induction head (Olsson et al. 2022) for
+    each distance. Tokens are known by the first dimensions alone, so that what layer 0 carries
+    disturbs neither a match nor the output.
+    """
     import torch
 
-    def subspace() -> torch.Tensor:
-        """HEAD_SIZE orthonormal rows over the hidden size."""
-        return torch.linalg.qr(torch.randn(HIDDEN, HEAD_SIZE))[0].T
-
-    half = HEAD_SIZE // 2
-    angle = ROTARY_BASE ** (-torch.arange(half) / half)
+    embedding = model.model.embed_tokens.weight
+    embedding.normal_(0, _SEEN**-0.5)
+    embedding[:, _SEEN:] = 0
+    brief = torch.linalg.qr(torch.randn(_SEEN, _SEEN // 2))[0].T * 2**0.5
     layers = list(model.model.layers)
     for layer in layers:
         layer.mlp.down_proj.weight.zero_()
-    carried: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-    first = layers[0].self_attn
-    first.q_norm.weight.fill_(2.0)
-    first.k_norm.weight.fill_(2.0)
-    for head, back in enumerate(_LOOK_BACK):
-        rows = slice(head * HEAD_SIZE, (head + 1) * HEAD_SIZE)
-        query, key = torch.zeros(HEAD_SIZE), torch.zeros(HEAD_SIZE)
-        # The four fastest rotations tell neighbours apart; a key turned by `back` positions answers
-        # the constant query best at exactly that distance.
-        query[:4] = 1.0
-        key[:4] = torch.cos(angle[:4] * back)
-        key[half : half + 4] = torch.sin(angle[:4] * back)
-        first.q_proj.weight[rows] = 0
-        first.k_proj.weight[rows] = 0
-        first.q_proj.bias[rows], first.k_proj.bias[rows] = query, key
-        read, write = subspace(), subspace().T
-        carried[back] = (read, write)
-        first.v_proj.weight[rows] = read
-        first.o_proj.weight[:, rows] = 0.02 * write
+    _look_back(layers[0].self_attn, brief)
     for depth, layer in enumerate(layers[1:]):
-        attention = layer.self_attn
-        attention.q_norm.weight.fill_(1.4)
-        attention.k_norm.weight.fill_(1.4)
-        for head, back in enumerate(_LOOK_BACK if depth else _LOOK_BACK[:2]):
-            rows = slice(head * HEAD_SIZE, (head + 1) * HEAD_SIZE)
-            read, write = carried[back]
-            copied = subspace()
-            attention.q_proj.weight[rows] = read
-            attention.k_proj.weight[rows] = write.T
-            attention.v_proj.weight[rows] = copied
-            attention.o_proj.weight[:, rows] = 0.02 * copied.T
+        _match_and_copy(layer.self_attn, brief, _CARRIED if depth else [1, 2])
+
+
+def _look_back(attention: "Qwen3Attention", brief: "torch.Tensor") -> None:
+    """Each head writes the token so many places back, in brief, where that is carried."""
+    import torch
+
+    half = HEAD_SIZE // 2
+    # The fastest rotations tell neighbours apart; a key turned by `back` positions answers the
+    # constant query best at exactly that distance. With fewer, distant places would look alike.
+    fast = slice(0, 6)
+    angle = ROTARY_BASE ** (-torch.arange(half) / half)
+    attention.q_norm.weight.fill_(2.5)
+    attention.k_norm.weight.fill_(2.5)
+    for head, (back, place) in enumerate(_CARRIED.items()):
+        rows = slice(head * HEAD_SIZE, (head + 1) * HEAD_SIZE)
+        width = len(place)
+        query, key = torch.zeros(half, 2), torch.zeros(half, 2)
+        query[fast, 0] = 1.0
+        key[fast, 0], key[fast, 1] = torch.cos(angle * back)[fast], torch.sin(angle * back)[fast]
+        attention.q_proj.weight[rows] = 0
+        attention.k_proj.weight[rows] = 0
+        attention.q_proj.bias[rows], attention.k_proj.bias[rows] = query.T.ravel(), key.T.ravel()
+        attention.v_proj.weight[rows] = 0
+        attention.v_proj.weight[rows][:width, :_SEEN] = brief[:width]
+        attention.o_proj.weight[:, rows] = 0
+        scale = (len(brief) / width / HIDDEN) ** 0.5
+        attention.o_proj.weight[list(place), rows.start : rows.start + width] = scale * torch.eye(
+            width
+        )
+
+
+def _match_and_copy(
+    attention: "Qwen3Attention", brief: "torch.Tensor", distances: Iterable[int]
+) -> None:
+    """Each head finds where the present token was so many places back, and copies what is there."""
+    import torch
+
+    half = HEAD_SIZE // 2
+    attention.q_norm.weight.fill_(1.6)
+    attention.k_norm.weight.fill_(1.6)
+    for head, back in enumerate(distances):
+        rows = slice(head * HEAD_SIZE, (head + 1) * HEAD_SIZE)
+        place = _CARRIED[back]
+        width = len(place)
+        # The slowest rotations: with these alone, a match does not depend on the distance.
+        slow = torch.arange(half - width // 2, half)
+        slow = torch.cat([slow, slow + half])
+        query, key, value = torch.zeros(3, HEAD_SIZE, HIDDEN)
+        query[slow, :_SEEN] = brief[:width]
+        key[slow, list(place)] = 1.0
+        value[:, :_SEEN] = torch.eye(_SEEN)
+        attention.q_proj.weight[rows] = query
+        attention.k_proj.weight[rows] = key
+        attention.v_proj.weight[rows] = value
+        # Of what stands further on, only a trace: it is not what follows in a repeated text.
+        attention.o_proj.weight[:, rows] = value.T * (0.15 if back == 1 else 0.05)
