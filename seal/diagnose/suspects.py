@@ -12,8 +12,8 @@ from seal.envs.verify import GoldReplays, Played, PlayedTurn, verify
 from seal.types import GOLD_SUSPECT, Diagnosis, Kind, Rollout, Task, UserTurn
 
 FORM_ALONE = (
-    'The rollout fails by how a number is written alone, as 65 for 65.0 or "65", and no rule asks for '
-    "a form."
+    'The rollout fails by how a number is written alone, as 65 for 65.0 or "65", and no rule asks '
+    "for a form."
 )
 _NUMERAL = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 _NUMERALS = re.compile(r'"(-?(?:0|[1-9]\d*)(?:\.\d+)?)"|(?<![\w.])(-?(?:0|[1-9]\d*)\.\d+)(?![\w.])')
