@@ -113,3 +113,33 @@ def test_a_killed_warm_start_goes_on_and_trains_the_same_weights(tokenizer, tmp_
     wanted, _ = trained(ResumePoint(None), killed_at=-1)
     assert steps == [3]
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+def test_a_structured_start_continues_a_repeated_text_before_it_learns_anything():
+    import torch
+
+    from seal.models.tiny import tiny_model
+
+    once = torch.randperm(890, generator=torch.Generator().manual_seed(0))[:100] + 5
+    for structured in (True, False):
+        model = tiny_model(900, seed=0, structured=structured).eval()
+        with torch.no_grad():
+            guessed = model(input_ids=once.repeat(2)[None]).logits[0].argmax(-1)
+        share = (guessed[100:-1] == once[1:]).float().mean().item()
+        assert share > 0.5 if structured else share < 0.1
+
+
+def test_a_gradient_does_not_depend_on_the_number_of_cores(tokenizer, monkeypatch):
+    import torch
+
+    from seal.models.tiny import tiny_model
+    from seal.train.warmstart import Encoded, backward
+
+    rows = [Encoded([5 + i % 40 for i in range(n)], [5] * n) for n in (900, 800, 30, 20)]
+    found = []
+    for cores in (1, 2):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        model = tiny_model(len(tokenizer), seed=0)
+        assert backward(model, rows) > 0
+        found.append([weight.grad for weight in model.parameters()])
+    assert all(map(torch.equal, *found))
