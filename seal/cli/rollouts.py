@@ -93,7 +93,10 @@ def _print_rollouts(rollouts: "list[Rollout]", path: Path, *, as_json: bool, com
         table = [[*key, len(each), f"{sum(each) / len(each):.3f}"] for key, each in made.items()]
         columns = ["rollouts", "mean reward"]
         print_table([*kinds, *columns], table, right=columns)
-    print_line(f"Look at one with: seal show {shlex.quote(str(path))} --rollout ID")
+    where = f"seal show {shlex.quote(str(path))}"
+    if command != "run":
+        print_line(f"List the rollouts with: {where} --json")
+    print_line(f"Look at one with: {where} --rollout ID")
 
 
 def _print_rollout(

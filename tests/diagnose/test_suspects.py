@@ -130,6 +130,22 @@ def test_suspect_tasks_drive_no_search(tmp_path):
     assert {key[2] for key in ledger._known} == {task["id"] for task in tasks} - {"lamp-05"}
 
 
+def test_suspect_tasks_are_not_trained_on(tmp_path):
+    from seal.config import LoopConfig, LoopSearchConfig
+    from seal.evolve.offline import OfflineRewriter
+    from seal.loop.generations import Loop
+    from seal.loop.run import Silent
+    from seal.records import RunFolder
+    from seal.rollout.batch import RolloutSettings
+
+    house = load_environment(write_environment(tmp_path / "lamp", world=LISTED))
+    config = LoopConfig(evolve=LoopSearchConfig(budget=0))
+    folder = RunFolder(tmp_path / "run")
+    loop = Loop(house, OfflineRewriter(), config, RolloutSettings(), folder, Silent())
+    left_out = {task.id for task in house.tasks("train")} - {task.id for task in loop.tasks()}
+    assert left_out == {"lamp-03"}
+
+
 numbers = st.one_of(st.integers(-999, 999), st.floats(-99, 99).map(lambda x: round(x, 2)))
 
 
