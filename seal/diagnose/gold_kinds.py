@@ -3,8 +3,7 @@
 from seal.diagnose.attempts import Attempt, differing
 from seal.diagnose.facts import TurnFacts, shown, shown_call
 from seal.diagnose.step_kinds import error, refused_for_want
-from seal.envs.verify import gold_calls
-from seal.types import Diagnosis, Kind, ToolCall
+from seal.types import Diagnosis, Kind
 
 
 def causes(facts: TurnFacts) -> list[Diagnosis]:
@@ -54,12 +53,13 @@ def _matters(facts: TurnFacts, place: int) -> bool:
 
     An error after which the policy gave up matters in any case: what it left undone came of it.
     """
-    calls: list[ToolCall] = list(gold_calls(facts.trace.task)[facts.index])
-    attempt = facts.matches[place].attempt
+    trace, attempt = facts.trace, facts.matches[place].attempt
     if attempt is not None and attempt.error and attempt is facts.attempts[-1]:
         return True
+    if (attempt is None or attempt.lost) and trace.needed(facts.index, place):
+        return True
+    calls = list(trace.gold_calls[facts.index])
     calls[place : place + 1] = [attempt.call] if attempt else []
-    trace = facts.trace
     return not trace.right(facts.index, trace.in_golds_place(facts.index, calls))
 
 

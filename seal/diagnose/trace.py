@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from seal.diagnose.attempts import Attempt, attempts_of
+from seal.diagnose.attempts import Attempt, attempts_of, same_value
+from seal.envs.contract import parse_arguments
 from seal.envs.template import EnvironmentTemplate
 from seal.envs.verify import (
     Executed,
@@ -111,18 +112,37 @@ class Trace:
         Returns:
             The outcome of the turn, after what the rollout itself did in the turns before.
         """
-        if self.played is None:
+        if self.gold is None or self.played is None:
             raise ValueError("a rollout that passed is not played again")
+        done = self.played.turns[:index]
+        if first < 0 and self._are_golds(index, calls):
+            made = enumerate(self.gold.turns[index].executed)
+            executed = tuple(replace(one, call_id=str(place)) for place, one in made)
+            return Played((*done, replace(self.gold.turns[index], executed=executed)))
         numbered = [
             ToolCall(id=str(place), tool=call.tool, arguments=call.arguments)
             for place, call in enumerate(calls)
         ]
-        before = gold_calls(self.task)[:index]
+        before = self.gold_calls[:index]
         for own in range(first, index) if first >= 0 else ():
             before[own] = [attempt.call for attempt in self.attempts(own)]
         world = self.template.new_world(self.task)
         turns = play(self.template, self.task, world, [*before, numbered])
-        return Played((*self.played.turns[:index], turns[-1]))
+        return Played((*done, turns[-1]))
+
+    @cached_property
+    def gold_calls(self) -> list[list[ToolCall]]:
+        """Gold's calls, turn by turn, as a policy could have written them."""
+        return gold_calls(self.task)
+
+    def _are_golds(self, index: int, calls: Sequence[ToolCall]) -> bool:
+        """Whether calls are gold's, one by one: what they do from there is then known."""
+        gold = self.task.turns[index].gold or ()
+        return len(calls) == len(gold) and all(
+            call.tool == one.tool
+            and same_value(parse_arguments(call.arguments or "{}"), one.arguments)
+            for call, one in zip(calls, gold, strict=True)
+        )
 
     def right(self, index: int, played: Played) -> bool:
         """Whether the outcome of a turn is gold's."""
@@ -133,6 +153,20 @@ class Trace:
             and not idle(self.template, self.gold, played, index)
             and not missing_outputs(self.template, self.gold, played, index)
         )
+
+    def needed(self, index: int, place: int) -> bool:
+        """Whether the turn lacks an output if one of its gold calls is not made, in any case.
+
+        It does where neither gold's other calls nor the rollout's earlier turns have that output.
+        """
+        if self.gold is None or self.played is None:
+            return False
+        executed = self.gold.turns[index].executed
+        others = replace(
+            self.gold.turns[index], executed=(*executed[:place], *executed[place + 1 :])
+        )
+        without = Played((*self.played.turns[:index], others))
+        return bool(missing_outputs(self.template, self.gold, without, index))
 
     def hidden_turn(self, index: int) -> int | None:
         """The turn that left no trace but for which a later one, whose calls are right, went wrong.
