@@ -190,7 +190,9 @@ def _told(
 ) -> Rescored:
     # Of a rollout that was made again the last record counts.
     old, new = ({rollout.id: rollout for rollout in each} for each in (before, after))
-    moved = {name: one.reward for name, one in new.items() if one.reward != old[name].reward}
+    moved = {
+        name: one.reward for name, one in sorted(new.items()) if one.reward != old[name].reward
+    }
     return Rescored(
         rollouts=len(new),
         now_pass=tuple(name for name, reward in moved.items() if reward == 1.0),

@@ -16,16 +16,27 @@ from seal.errors import ConfigError
 from seal.records import RunFolder
 from seal.rollout.run import RunSettings, run
 from seal.types import Rollout, Score
-from tests.factories import WORLD, edited, lamp_tasks, write_environment
+from tests.factories import SLOTS, WORLD, edited, lamp_tasks, write_environment
 
 ALL = RunSettings(split=None)
-STRICT = edited(WORLD, "return self.level > 0", "return self.level > 20")
-"""A lamp whose check asks for more."""
+STRICT = edited(
+    edited(
+        edited(
+            WORLD, '        self.colour = ""\n', '        self.colour = ""\n        self._odd = 0\n'
+        ),
+        '            raise ToolError("no_colour"',
+        '            self._odd += 1\n            raise ToolError("no_colour"',
+    ),
+    "return self.level > 0",
+    "return self.level > 0 and not self._odd",
+)
+"""A lamp whose check holds a refusal against the policy, also one that it has learned from."""
+TEACHING = f'{SLOTS}\n[dim.recovery]\nrefused = "Colours: {{allowed}}."\n'
 
 
 @pytest.fixture
 def made(tmp_path):
-    house = write_environment(tmp_path / "lamp")
+    house = write_environment(tmp_path / "lamp", slots=TEACHING)
     run(house, "sim:expert", ALL, out=tmp_path / "run")
     return house, RunFolder(tmp_path / "run")
 
@@ -54,7 +65,7 @@ def test_a_mended_check_changes_the_scores_that_it_decides_and_keeps_the_old(mad
     after = rewards(folder)
     assert told[-1] == (40, 40)
     assert set(found.now_fail) == {name for name in before if before[name] != after[name]}
-    assert found.changed == len(found.now_fail) == 3
+    assert found.changed == len(found.now_fail) == 6
     assert found.before > found.after == sum(after.values()) / 40
     assert json.loads((folder.path / "result.json").read_text())["score"] == found.after
     kept = list(folder.lines("rollouts.before", Rollout).read())
@@ -84,7 +95,7 @@ def test_a_rollout_that_broke_in_its_verifier_is_scored_at_last(tmp_path):
     (house / "env.py").write_text(WORLD)
     found = rescore(folder.path)
     assert found.before > found.after
-    assert (found.now_fail, found.kept) == (tuple(dark), 0)
+    assert (found.now_fail, found.kept) == (tuple(sorted(dark)), 0)
     assert all(one.failure is None for one in folder.rollouts())
 
 
