@@ -1,4 +1,4 @@
-"""How often the diagnosis is right: `python -m tests.planted [--json] [--wrong N]`.
+"""How often the diagnosis is right: `python -m tests.planted [--json] [--seed N] [--wrong N]`.
 
 Plants faults of known kinds at known turns of gold rollouts, plays them for real, and compares the
 diagnosis, and the published labelling rule, with the labels that the planting calls for.
@@ -17,12 +17,12 @@ from tests.planted.scripts import Stage
 ENVIRONMENTS = ("rooms", "orders", "home", "bfcl")
 
 
-def measured(names: list[str], each: int) -> tuple[Tally, Tally]:
+def measured(names: list[str], each: int, seed: int) -> tuple[Tally, Tally]:
     """Both tallies, over so many cases of every sort in every environment."""
     ours, published = Tally(), Tally()
     for name in names:
         stage = Stage(load_environment(name))
-        for case in cases(stage, each):
+        for case in cases(stage, each, seed):
             judge(case, ours, published)
     return ours, published
 
@@ -71,12 +71,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="nothing but the figures")
     parser.add_argument("--each", type=int, default=26, help="cases of a sort and environment")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=ENVIRONMENTS, help="one environment")
     parser.add_argument("--wrong", type=int, default=0, help="show so many that were judged wrong")
     options = parser.parse_args()
     names = [options.only] if options.only else list(ENVIRONMENTS)
     with contextlib.redirect_stdout(sys.stderr):
-        ours, published = measured(names, options.each)
+        ours, published = measured(names, options.each, options.seed)
     for share, case in ours.wrong[: options.wrong]:
         print(described(share, case), file=sys.stderr)
     print(json.dumps(figures(ours, published)) if options.json else table(ours, published))
