@@ -3,8 +3,8 @@
 It has the shape of Qwen3, and a structured start. From a random start, a model of this size does
 not find within minutes how to copy a code from its prompt into a call; so the heads of layer 0
 begin by looking one, two and three tokens back, and later layers begin by matching on what those
-carry and copying what they find: before any training, it mostly continues a text that repeats itself. All
-weights stay trainable, and it loads as plain Qwen3.
+carry and copying what they find: before any training, it mostly continues a text that repeats
+itself. All weights stay trainable, and it loads as plain Qwen3.
 """
 
 from collections.abc import Iterable
@@ -89,9 +89,9 @@ def tiny_model(vocabulary: int, seed: int, *, structured: bool = True) -> "Qwen3
 def _structure(model: "Qwen3ForCausalLM") -> None:
     """Set layer 0 to look back, and the later layers to match and copy.
 
-    A repeated text is mostly continued before anything is learned: an induction head (Olsson et al. 2022) for
-    each distance. Tokens are known by the first dimensions alone, so that what layer 0 carries
-    disturbs neither a match nor the output.
+    A repeated text is mostly continued before anything is learned: an induction head (Olsson et al.
+    2022) for each distance. Tokens are known by the first dimensions alone, so that what layer 0
+    carries disturbs neither a match nor the output.
     """
     import torch
 
