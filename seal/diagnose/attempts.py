@@ -75,8 +75,25 @@ def match_gold(
                 free.remove(nearest)
             found[index] = Match(call, nearest)
     matches = [_corrected(contract, found[index], free) for index in range(len(gold))]
-    for attempt in [one for one in free if one.lost] if matches else ():
+    return _with_lost(matches, attempts, [one for one in free if one.lost])
+
+
+def _with_lost(
+    matches: list[Match], attempts: Sequence[Attempt], lost: Sequence[Attempt]
+) -> list[Match]:
+    """The matches, with calls that reached no tool for gold calls that nobody tried.
+
+    Each stands for the gold call that it looks like. One that looks like a call which has another
+    such attempt stands for the first that has none; and so do all if no call of the turn went
+    through: a policy that takes the tools for others does not name gold's.
+    """
+    went = any(attempt.succeeded for attempt in attempts)
+    for attempt in lost if matches else ():
         index = _likest(matches, attempt)
+        other = matches[index].attempt
+        if not went or (other is not None and other.lost):
+            bare = (place for place, match in enumerate(matches) if match.attempt is None)
+            index = next(bare, index)
         if matches[index].attempt is None:
             matches[index] = replace(matches[index], attempt=attempt)
     return matches

@@ -304,6 +304,17 @@ def too_early(place: Place, rng: random.Random) -> Planted | None:
     return Planted(steps, lambda _: one("unknown_tool", name))
 
 
+def lost(place: Place, rng: random.Random) -> Planted | None:
+    """Nothing but tools that are not there, until the policy gives up or the limit ends it."""
+    if not place.calls:
+        return None
+    names = rng.sample(["book_table", "send_mail", "open_file", "ask_user"], 2)
+    count = rng.randint(1, place.stage.template.limits.steps)
+    made = [names[0], *(rng.choice(names) for _ in range(count - 1))]
+    steps: Steps = [[(name, rng.choice([{}, dict(place.calls[-1][1])]))] for name in made]
+    return Planted(steps, lambda _: one("unknown_tool", names[0]))
+
+
 def spurious(place: Place, rng: random.Random) -> Planted | None:
     """A call where the agent should ask or decline."""
     if place.task.turns[place.index].gold != ():
@@ -360,6 +371,7 @@ FAULTS: Mapping[str, Planter] = {
     "malformed call": _unread(_torn, "malformed_call"),
     "call without a name": _unread(lambda _tool, _rng: ("", None), "malformed_call"),
     "unknown tool": _unread(_unknown, "unknown_tool"),
+    "nothing but unknown tools": lost,
     "tool too early": too_early,
     "call on abstention": spurious,
     "wrong answer": wrong_answer,
