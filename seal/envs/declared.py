@@ -34,11 +34,14 @@ def contract_of(world: type[Environment], conventions: Conventions) -> Contract:
             drawn, or something requires a tool that is not there.
     """
     marks = {
-        name: (member, member.__seal_tool__)
+        name: (member, mark)
         for owner in reversed(world.__mro__)
         for name, member in vars(owner).items()
-        if hasattr(member, "__seal_tool__")
+        for mark in [getattr(one, "__seal_tool__", None) for one in _layers(member)]
+        if mark is not None
     }
+    for name, (member, _) in marks.items():
+        _refuse_odd(name, member, world)
     tools = {name: _tool_of(name, *marked, conventions) for name, marked in marks.items()}
     problems = [
         f"{_place(marks[name][0])}: {problem}"
@@ -48,6 +51,27 @@ def contract_of(world: type[Environment], conventions: Conventions) -> Contract:
     if problems:
         raise TemplateError("\n".join(problems))
     return Contract(tools)
+
+
+def _layers(member: Any) -> list[Any]:  # noqa: ANN401
+    """A member, and the function inside if it is a class or static method."""
+    return [getattr(member, "__func__", None), member]
+
+
+def _refuse_odd(name: str, member: Any, world: type[Environment]) -> None:  # noqa: ANN401
+    """Refuse what is no method, and methods whose result nobody would see."""
+    if not inspect.isfunction(member) or not inspect.signature(member).parameters:
+        raise TemplateError(
+            f"{inspect.getsourcefile(world)}: {name} is no method.\n"
+            f"Write @tool, and nothing else, on the line above: def {name}(self, ...)"
+        )
+    waits = inspect.iscoroutinefunction(member) or inspect.isasyncgenfunction(member)
+    if waits or inspect.isgeneratorfunction(member):
+        raise TemplateError(
+            f"{_place(member)}: {name} is {'async' if waits else 'a generator'}: "
+            "what it does would never be done.\n"
+            "Write a plain method that returns what a policy is to read."
+        )
 
 
 def _unknown_prerequisites(tool: Tool, tools: Mapping[str, Tool]) -> Iterator[str]:
@@ -97,6 +121,11 @@ def _fields(name: str, method: Any, where: str) -> dict[str, tuple[Any, Any]]:  
         hints = typing.get_type_hints(method, include_extras=True)
     fields: dict[str, tuple[Any, Any]] = {}
     for parameter in list(inspect.signature(method).parameters.values())[1:]:
+        if parameter.kind not in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            raise TemplateError(
+                f"{where}: {name}({parameter}) cannot be given by name, as a policy gives it.\n"
+                "Write each argument by itself, without *, ** and /; a list is list[T]."
+            )
         if parameter.name not in hints:
             raise TemplateError(
                 f"{where}: {name}({parameter.name}) has no type hint.\n"

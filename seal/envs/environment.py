@@ -48,6 +48,11 @@ def tool(
     """
 
     def mark(function: F) -> F:
+        if not callable(function):
+            raise TypeError(
+                f"@tool is given a {type(function).__name__}; it marks a method, and takes rules "
+                "by name: @tool(ARGUMENT=Rule(...))"
+            )
         function.__seal_tool__ = ToolMark(requires, mutates, dict(rules))  # type: ignore[attr-defined]
         return function
 
@@ -142,9 +147,14 @@ class Environment:
 
     def state(self) -> dict[str, JsonValue]:
         """The public state: a copy that later calls do not change."""
-        return {
-            name: _plain(value) for name, value in vars(self).items() if not name.startswith("_")
-        }
+        public = {name: value for name, value in vars(self).items() if name[0] != "_"}
+        try:
+            return {name: _plain(value) for name, value in public.items()}
+        except RecursionError:
+            raise ValueError(
+                f"a public attribute holds itself, or is nested too deeply ({', '.join(public)}); "
+                "let the name of what is no state begin with _"
+            ) from None
 
     def final_checks(self) -> dict[str, Callable[[], bool]]:
         """The environment's checks by name."""

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from seal.envs.time_limit import TookTooLong
+from seal.envs.time_limit import OutOfPatience, TimeIsUp, TookTooLong
 from seal.errors import SealError, ToolError, did_you_mean
 from seal.types import GoldCall, Rule, Task, UserTurn
 
@@ -117,6 +117,8 @@ class author_code:  # noqa: N801 - reads as a word of a `with`
         line = _line_of(self._path, origin) if self._path and origin else None
         if line is not None:
             raise self._error(f"{self._path}:{line}: {said}") from origin
+        if self._path and cause is origin:
+            raise self._error(f"{self._path}: {said}") from origin
         if not isinstance(cause, self._error):
             raise self._error(said) from cause
 
@@ -132,16 +134,17 @@ class author_code:  # noqa: N801 - reads as a word of a `with`
             return None if self._speech else refused
         if isinstance(cause, SystemExit):
             return f"{what}: it ends the program ({cause!r})."
-        if isinstance(cause, SealError) or not isinstance(cause, Exception):
+        if isinstance(cause, SealError | KeyboardInterrupt | TimeIsUp | OutOfPatience):
             return None
-        kind = "" if isinstance(cause, TookTooLong) else f"{type(cause).__name__}: "
-        return f"{what}: {kind}{cause}"
+        kind = [] if isinstance(cause, TookTooLong) else [type(cause).__name__]
+        return ": ".join([what, *kind, *([str(cause)] if str(cause) else [])])
 
 
 def _line_of(path: Path | str, cause: BaseException) -> int | None:
     """The last line of a file that an exception came through."""
-    if isinstance(cause, SyntaxError) and cause.filename == str(path):
+    names = (str(path), str(Path(path).absolute()))
+    if isinstance(cause, SyntaxError) and cause.filename in names:
         return cause.lineno
     frames = traceback.extract_tb(cause.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    lines = [frame.lineno for frame in frames if frame.filename in names]
     return lines[-1] if lines else None

@@ -95,6 +95,8 @@ class Renderer:
             self._load(files, name, f"tools/{name}.jinja", "_tool.jinja", blocks, problems)
         blocks = {"prompt", *(f"recovery_{k}" for k in SYSTEM_RECOVERIES)}
         self._load(files, SYSTEM, "system.jinja", "_system.jinja", blocks, problems)
+        if (folder / "tools").is_file():
+            problems.append(f"{folder / 'tools'}: a file; words of tools are in a folder so named.")
         for path in sorted((folder / "tools").glob("*.jinja")):
             if path.stem not in contract.tools:
                 problems.append(

@@ -7,15 +7,16 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from seal.envs.contract import Contract
+from seal.envs.files import author_text
 from seal.envs.misfits import misfits
-from seal.errors import TemplateError, blame, did_you_mean
+from seal.errors import TemplateError, did_you_mean
 from seal.types import SPLITS, GoldCall, Split, Task, content_hash
 
 _SHARES: dict[Split, float] = {"train": 0.3, "gate": 0.3, "validation": 0.15, "test": 0.25}
 
 
-def read_tasks(path: Path, contract: Contract, checks: Sequence[str]) -> list[Task]:
-    """The tasks of a file, each with its split.
+def read_tasks(path: Path, contract: Contract, checks: Sequence[str]) -> list[Task] | None:
+    """The tasks of a file, each with its split; None: there is no such file.
 
     Args:
         path: A JSON object a line.
@@ -25,9 +26,10 @@ def read_tasks(path: Path, contract: Contract, checks: Sequence[str]) -> list[Ta
     Raises:
         TemplateError: Lines are no tasks, name what is not there, or repeat an id; all at once.
     """
-    with blame(TemplateError, f"{path}: cannot be read"):
-        # JSON's texts may hold what `splitlines` takes for the end of a line.
-        lines = path.read_bytes().decode("utf-8").split("\n")
+    if (text := author_text(path)) is None:
+        return None
+    # JSON's texts may hold what `splitlines` takes for the end of a line.
+    lines = text.split("\n")
     tasks: dict[str, Task] = {}
     problems: list[str] = []
     for number, line in enumerate(lines, start=1):
@@ -58,6 +60,10 @@ def read_tasks(path: Path, contract: Contract, checks: Sequence[str]) -> list[Ta
 
 def problems_of_task(task: Task, contract: Contract, checks: Sequence[str]) -> Iterator[str]:
     """Tools, arguments and checks that a task speaks of and its environment does not have."""
+    try:
+        task.model_dump_json()
+    except ValueError:
+        yield "a text in it is no Unicode: it holds half of a surrogate pair."
     for index, turn in enumerate(task.turns):
         for call in turn.gold or ():
             yield from (f"turn {index}: {problem}" for problem in _call_problems(call, contract))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
@@ -24,6 +24,7 @@ from seal.envs.environment import (
     check_names,
     copied,
 )
+from seal.envs.files import author_text
 from seal.envs.misfits import author_code, misfits
 from seal.envs.render import Renderer
 from seal.envs.tasks import problems_of_task, read_tasks
@@ -55,10 +56,10 @@ class Manifest(Record):
     description: str
     version: str = "1"
     licence: str = ""
-    entry: str = "env.py"
+    entry: str = Field(default="env.py", min_length=1)
     """A file of the folder, or the dotted name of an installed module."""
     limits: Limits = Limits()
-    slots: dict[SlotKind, int] = Field(default_factory=dict)
+    slots: dict[SlotKind, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     """Character budget of each slot kind."""
     trusted: tuple[str, ...] = ()
     """Tasks that are not suspect, whatever speaks against them: a person has looked at gold."""
@@ -121,9 +122,8 @@ class EnvironmentTemplate:
         return {}
 
     def _tasks(self, split: Split) -> Iterable[Task]:
-        path = self.folder / "tasks.jsonl"
-        if path.is_file():
-            tasks = read_tasks(path, self.contract, check_names(self.world))
+        tasks = read_tasks(self._task_file, self.contract, check_names(self.world))
+        if tasks is not None:
             return [task for task in tasks if task.split == split]
         if imported := self.world.imported_tasks(split):
             return imported
@@ -132,9 +132,13 @@ class EnvironmentTemplate:
     @cached_property
     def generated(self) -> bool:
         """Whether fresh scenarios can be drawn without end."""
-        return not (self.folder / "tasks.jsonl").is_file() and not any(
+        return author_text(self._task_file) is None and not any(
             self.world.imported_tasks(split) for split in SPLITS
         )
+
+    @property
+    def _task_file(self) -> Path:
+        return self.folder / "tasks.jsonl"
 
     def scenario(self, split: Split, index: int) -> Iterator[Task]:
         """The tasks of one generated scenario; any index gives a fresh one.
@@ -257,9 +261,7 @@ def contract_of_world(world: type[Environment], conventions: Conventions) -> Con
 
 def _read_manifest(path: Path) -> Manifest:
     try:
-        return Manifest.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except OSError as cause:
-        raise TemplateError(f"{path}: cannot be read ({cause.strerror}).") from cause
+        return Manifest.model_validate(tomllib.loads(author_text(path) or ""))
     except ValidationError as cause:
         lines = [f"{path}: {problem}" for problem in misfits(cause, Manifest)]
         raise TemplateError("\n".join(lines)) from cause
@@ -311,10 +313,8 @@ def _check_options(world: type[Environment], where: str) -> None:
 
 
 def _import_file(path: Path) -> Any:  # noqa: ANN401 - a module
-    if not path.is_file():
+    if (source := author_text(path)) is None:
         raise TemplateError(f"{path}: no such file.\nenv.toml's `entry` names it.")
-    with blame(TemplateError, f"{path}: cannot be imported"):
-        source = path.read_text("utf-8")
     name = f"seal_environment_{content_hash([str(path.resolve()), source])}"
     if name in sys.modules:
         return sys.modules[name]
@@ -335,7 +335,7 @@ def _import_file(path: Path) -> Any:  # noqa: ANN401 - a module
 def _seed_texts(path: Path, renderer: Renderer) -> dict[str, str]:
     """The author's slot texts, empty where slots.toml has none."""
     texts = dict.fromkeys(renderer.slots, "")
-    if path.is_file():
+    if author_text(path) is not None:
         texts |= read_slot_texts(path, renderer)
     return texts
 
@@ -347,8 +347,8 @@ def read_slot_texts(path: Path, renderer: Renderer) -> dict[str, str]:
         TemplateError: They are no texts, or fit no slots; all problems are said at once.
     """
     try:
-        found = dict(_flatten(tomllib.loads(path.read_text(encoding="utf-8")), ""))
-    except (OSError, ValueError) as cause:
+        found = dict(_flatten(tomllib.loads(author_text(path) or ""), ""))
+    except ValueError as cause:
         raise TemplateError(f"{path}: not TOML: {cause}.") from cause
     texts = {slot: text for slot, text in found.items() if isinstance(text, str)}
     problems = [

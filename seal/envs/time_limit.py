@@ -31,7 +31,7 @@ _ENDED = 3
 _TICK_S = 0.25
 
 
-class _TimeIsUp(BaseException):
+class TimeIsUp(BaseException):
     """Not an `Exception`: no tool that catches those can go on."""
 
 
@@ -176,7 +176,7 @@ def _interrupt(running: _Running) -> None:
         _raise_in(running.thread, None)
         signal.pthread_kill(running.thread, signal.SIGINT)
     else:
-        _raise_in(running.thread, _TimeIsUp)
+        _raise_in(running.thread, TimeIsUp)
 
 
 def _raise_in(thread: int, error: type[BaseException] | None) -> None:
@@ -232,7 +232,7 @@ def _settle(running: _Running) -> None:
     while True:
         try:
             _WATCH.end(running)
-        except (_TimeIsUp, KeyboardInterrupt):
+        except (TimeIsUp, KeyboardInterrupt):
             if not running.ended:
                 raise
         else:

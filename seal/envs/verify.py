@@ -104,8 +104,17 @@ def finish_turn(world: Environment, executed: Sequence[Executed]) -> PlayedTurn:
     Raises:
         EnvironmentFailure: The world cannot say its state.
     """
+    return PlayedTurn(tuple(executed), state_of(world))
+
+
+def state_of(world: Environment) -> dict[str, JsonValue]:
+    """A world's public state.
+
+    Raises:
+        EnvironmentFailure: The world cannot say it.
+    """
     with author_code(EnvironmentFailure, f"{type(world).__name__}: state"):
-        return PlayedTurn(tuple(executed), within(world.state))
+        return within(world.state)
 
 
 def run_checks(template: EnvironmentTemplate, task: Task, world: Environment) -> dict[str, bool]:

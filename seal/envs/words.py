@@ -11,7 +11,9 @@ from jinja2.exceptions import TemplateError as JinjaError
 from jinja2.exceptions import TemplateSyntaxError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from seal.errors import TemplateError, blame, did_you_mean
+from seal.envs.files import author_text
+from seal.envs.time_limit import TookTooLong, within
+from seal.errors import TemplateError, did_you_mean
 
 _RENDER_ERRORS = (
     JinjaError,
@@ -67,7 +69,7 @@ class WordFile:
         self._template = template
         self._chain = chain
         self.path = path
-        self.source = path.read_text(encoding="utf-8") if path.is_file() else ""
+        self.source = author_text(path) or ""
         """The author's own text; empty where the default stands."""
         self.blocks = frozenset(name for member in chain for name in member.blocks)
 
@@ -84,7 +86,9 @@ class WordFile:
             for name, body in ancestor.blocks.items():
                 values.blocks.setdefault(name, []).append(body)
         try:
-            return tidy("".join(values.blocks[block][0](values)))
+            return within(lambda: tidy("".join(values.blocks[block][0](values))))
+        except TookTooLong as cause:
+            raise TemplateError(f"{self._place(cause)}: block {block}: {cause}.") from cause
         except UnknownNameError as cause:
             raise TemplateError(f"{self._place(cause)}: block {block}: {cause}") from cause
         except _RENDER_ERRORS as cause:
@@ -122,7 +126,9 @@ class WordFiles:
         self.folder = folder
         self._jinja = ImmutableSandboxedEnvironment(
             undefined=StrictUndefined,
-            loader=ChoiceLoader([FileSystemLoader(folder), FileSystemLoader(defaults)]),
+            loader=ChoiceLoader(
+                [FileSystemLoader(folder, "utf-8-sig"), FileSystemLoader(defaults)]
+            ),
             autoescape=False,
         )
 
@@ -133,19 +139,18 @@ class WordFiles:
             TemplateError: The file's form is wrong, or a block is none of `blocks`.
         """
         path = self.folder / name
-        if not path.is_file():
+        source = author_text(path)
+        if source is None:
             template = self._jinja.get_template(base)
             return WordFile(template, [template], path)
-        problems = list(self._problems(path, base, set(blocks)))
+        problems = list(self._problems(path, source, base, set(blocks)))
         if problems:
             raise TemplateError("\n".join(problems))
         template = self._jinja.get_template(name)
         return WordFile(template, [template, self._jinja.get_template(base)], path)
 
-    def _problems(self, path: Path, base: str, known: set[str]) -> Iterator[str]:
+    def _problems(self, path: Path, source: str, base: str, known: set[str]) -> Iterator[str]:
         """Everything wrong with a file's form: stray text would silently vanish."""
-        with blame(TemplateError, f"{path}: cannot be read"):
-            source = path.read_text(encoding="utf-8")
         try:
             tree = self._jinja.parse(source)
             # Unknown filters and doubled blocks come to light only here.

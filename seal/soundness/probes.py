@@ -113,7 +113,7 @@ def probes(
             if world is None:
                 break
             names = list(task.tools if task.tools is not None else template.contract.tools)
-            for _ in range(_CALLS):
+            for _ in range(_CALLS if names else 0):
                 tool = rng.choice(names)
                 if tool in crashed:
                     continue

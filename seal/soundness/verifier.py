@@ -10,6 +10,7 @@ from seal.envs.verify import (
     replay,
     run_checks,
     state_difference,
+    state_of,
     verify,
 )
 from seal.errors import EnvironmentFailure
@@ -107,8 +108,8 @@ def _changed_by_checks(template: EnvironmentTemplate, task: Task) -> list[str]:
     try:
         world = template.new_world(task)
         play(template, task, world, gold_calls(task))
-        before = world.state()
+        before = state_of(world)
         run_checks(template, task, world)
-        return state_difference(before, world.state())
+        return state_difference(before, state_of(world))
     except EnvironmentFailure:
         return []

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from seal.envs.contract import Accepted, accept
 from seal.envs.template import EnvironmentTemplate
-from seal.envs.verify import execute, gold_calls, state_difference, visible_tools
+from seal.envs.verify import execute, gold_calls, state_difference, state_of, visible_tools
 from seal.errors import EnvironmentFailure
 from seal.soundness.finding import (
     Finding,
@@ -41,7 +41,7 @@ def trail(template: EnvironmentTemplate, task: Task) -> Iterator[JsonValue]:
     """What gold does in a fresh world, step by step: first state, outputs, state of every turn."""
     try:
         world = template.new_world(task)
-        yield world.state()
+        yield state_of(world)
         for turn, calls in zip(task.turns, gold_calls(task), strict=True):
             shown = visible_tools(template, task, turn.hidden)
             for call in calls:
@@ -49,7 +49,7 @@ def trail(template: EnvironmentTemplate, task: Task) -> Iterator[JsonValue]:
                 if isinstance(accepted, Accepted):
                     done = execute(template, world, accepted, call.id)
                     yield [done.tool, done.output, done.error.code if done.error else None]
-            yield world.state()
+            yield state_of(world)
     except EnvironmentFailure as failure:
         yield str(failure)
 

@@ -107,7 +107,7 @@ def test_a_file_without_tasks_says_what_to_write(tmp_path):
 def test_tasks_in_another_encoding_are_named(tmp_path):
     folder = write_environment(tmp_path / "lamp")
     (folder / "tasks.jsonl").write_bytes(b'{"id": "\xe4"}\n')
-    with pytest.raises(TemplateError, match=r"tasks\.jsonl: cannot be read: UnicodeDecodeError"):
+    with pytest.raises(TemplateError, match=r"tasks\.jsonl: not UTF-8 \(byte 8 is 0xe4"):
         load_environment(folder).tasks("train")
 
 
