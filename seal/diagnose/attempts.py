@@ -84,14 +84,15 @@ def _with_lost(
     """The matches, with calls that reached no tool for gold calls that nobody tried.
 
     Each stands for the gold call that it looks like. One that looks like a call which has another
-    such attempt stands for the first that has none; and so do all if no call of the turn went
-    through: a policy that takes the tools for others does not name gold's.
+    such attempt stands for the first that has none; and so do all if no call of the turn is of a
+    tool that gold calls: a policy that takes the tools for others is lost from the first on.
     """
-    went = any(attempt.succeeded for attempt in attempts)
+    tools = {match.gold.tool for match in matches}
+    near = any(attempt.call.tool in tools for attempt in attempts)
     for attempt in lost if matches else ():
         index = _likest(matches, attempt)
         other = matches[index].attempt
-        if not went or (other is not None and other.lost):
+        if not near or (other is not None and other.lost):
             bare = (place for place, match in enumerate(matches) if match.attempt is None)
             index = next(bare, index)
         if matches[index].attempt is None:

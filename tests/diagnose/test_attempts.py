@@ -95,12 +95,13 @@ def test_a_call_that_reached_no_tool_stands_for_the_gold_call_it_looks_like(
     contract, tool, text, stands_for
 ):
     lost = ToolCall(id="0", tool=tool, arguments=f'{{"text": "{text}"}}' if text else "{}")
-    gold = [write("a"), write("b"), GoldCall(tool="read")]
+    unlock = GoldCall(tool="unlock", arguments={"door": "A1"})
+    gold = [write("a"), write("b"), GoldCall(tool="read"), unlock]
     tries = [Attempt(0, lost, {"text": text}, UNKNOWN), attempt(1, "unlock", door="A1")]
     matches = match_gold(contract, gold, tries)
-    assert steps(matches) == [0 if place == stands_for else None for place in range(3)]
-    alone = match_gold(contract, gold, [*tries[:1], *tries[:1]])
-    assert steps(alone) == [0, 0, None]
+    assert steps(matches)[:3] == [0 if place == stands_for else None for place in range(3)]
+    astray = match_gold(contract, gold[:3], [*tries, *tries[:1]])
+    assert steps(astray) == [0, 0, None]
 
 
 def test_what_differs_is_named_in_the_order_of_the_contract(contract):

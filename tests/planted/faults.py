@@ -160,14 +160,15 @@ def _spoilt(place: Place, at: int, call: Call, rng: random.Random, *, gives_up: 
     return place.laid_out([*before, call, *([] if gives_up else after)], rng, apart=gives_up)
 
 
-def _told_of_call(place: Place, steps: Steps, call: Call, argument: str | None) -> Told:
+def _told_of_call(place: Place, steps: Steps, call: Call, argument: str, *, gives_up: bool) -> Told:
     """The label of a call whose one argument was spoilt: what came of it is in its result."""
     step, number = _where(steps, call)
 
     def told(seen: Seen) -> Labels:
         error = seen.error(place.index, step, number)
-        kind = error.kind if error else "wrong_argument"
-        return one(kind, call[0], argument)
+        if error is None and gives_up:
+            return NONE
+        return one(error.kind if error else "wrong_argument", call[0], argument)
 
     return told
 
@@ -185,7 +186,7 @@ def _argument(
         tool, arguments = place.calls[at]
         call: Call = (tool, {**arguments, chosen[0]: chosen[1]})  # type: ignore[dict-item]
         steps = _spoilt(place, at, call, rng, gives_up=gives_up)
-        return Planted(steps, _told_of_call(place, steps, call, chosen[0]))
+        return Planted(steps, _told_of_call(place, steps, call, chosen[0], gives_up=gives_up))
 
     return planter
 
@@ -305,7 +306,7 @@ def too_early(place: Place, rng: random.Random) -> Planted | None:
 
 
 def lost(place: Place, rng: random.Random) -> Planted | None:
-    """Nothing but tools that are not there, until the policy gives up or the limit ends it."""
+    """Nothing but tools that are not there, until it gives up or the limit ends it."""
     if not place.calls:
         return None
     names = rng.sample(["book_table", "send_mail", "open_file", "ask_user"], 2)
@@ -359,7 +360,7 @@ FAULTS: Mapping[str, Planter] = {
     "repeated call": repeated,
     "reordered calls": reordered,
     "wrong argument": _argument(_other_value),
-    "wrong argument, given up": _argument(_other_value, gives_up=True),
+    "refused argument, given up": _argument(_other_value, gives_up=True),
     "made-up argument": _argument(_made_up),
     "silent rule broken": _argument(_as_said),
     "value out of its set": _argument(_out_of_set),

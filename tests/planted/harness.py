@@ -122,14 +122,15 @@ def _alone(case: Case, _rng: random.Random) -> Case | None:
 
 
 def _and_later(case: Case, rng: random.Random) -> Case | None:
-    """A second fault, later on; the first one stays the fault."""
+    """A second fault, later on; the first one stays the fault, unless this one makes up for it."""
     places = case.seen.stage.places(case.seen.script.task)
     later = [place for place in places if place.index > (case.turn or 0)]
     if not later:
         return None
     place = rng.choice(later)
     planted = FAULTS[rng.choice(sorted(FAULTS))](place, rng)
-    if planted is None:
+    undone = places[case.turn or 0].calls
+    if planted is None or any(call in undone for call in flat(planted.steps)):
         return None
     script = case.seen.script.with_turn(place.index, planted.steps, planted.answer)
     return _again(case, script, place.index)
