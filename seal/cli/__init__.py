@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import typer
 
 from seal.cli import diagnosis, environments, evolution, options, report, runs, training
+from seal.cli.console import answering
 from seal.errors import SealError
 from seal.report.text import legible
 
@@ -32,19 +33,19 @@ def seal(version: options.Version = False, debug: options.Debug = False) -> None
     """Agents and the words of their learning environments evolve together."""
 
 
-app.command("new")(environments.new)
-app.command("check")(environments.check)
-app.command("show")(environments.show)
-app.command("run")(runs.run)
-app.command("diagnose")(diagnosis.diagnose)
-app.command("compare")(runs.compare)
-app.command("evolve")(evolution.evolve)
-app.command("log")(evolution.log)
-app.command("diff")(evolution.diff)
-app.command("promote")(evolution.promote)
-app.command("train")(training.train)
-app.command("report")(report.report)
-app.command("fetch")(environments.fetch)
+app.command("new")(answering(environments.new))
+app.command("check")(answering(environments.check))
+app.command("show")(answering(environments.show))
+app.command("run")(answering(runs.run))
+app.command("diagnose")(answering(diagnosis.diagnose))
+app.command("compare")(answering(runs.compare))
+app.command("evolve")(answering(evolution.evolve))
+app.command("log")(answering(evolution.log))
+app.command("diff")(answering(evolution.diff))
+app.command("promote")(answering(evolution.promote))
+app.command("train")(answering(training.train))
+app.command("report")(answering(report.report))
+app.command("fetch")(answering(environments.fetch))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

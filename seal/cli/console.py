@@ -10,7 +10,8 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from seal.report.text import legible
 
@@ -19,12 +20,35 @@ if TYPE_CHECKING:
 
 _WIDE = 10_000
 _LONG_SECONDS = 2.0
+_ANSWERS: list[TextIO] = []
+"""The stdout of each command that runs."""
+C = TypeVar("C", bound=Callable[..., None])
+
+
+def answering(command: C) -> C:
+    """Keep stdout for a command's answer: what an author's code prints goes to stderr."""
+
+    @wraps(command)
+    def run(*given: object, **options: object) -> None:
+        _ANSWERS.append(sys.stdout)
+        sys.stdout = sys.stderr
+        try:
+            command(*given, **options)
+        finally:
+            sys.stdout = _ANSWERS.pop()
+
+    return run  # type: ignore[return-value]
+
+
+def answer() -> TextIO:
+    """Where the answer goes."""
+    return _ANSWERS[-1] if _ANSWERS else sys.stdout
 
 
 def print_line(text: str = "") -> None:
     """One line of the answer, or several."""
-    sys.stdout.write(f"{legible(text)}\n")
-    sys.stdout.flush()
+    answer().write(f"{legible(text)}\n")
+    answer().flush()
 
 
 def print_wrapped(text: str, indent: str) -> None:
@@ -37,15 +61,15 @@ def print_wrapped(text: str, indent: str) -> None:
             subsequent_indent=f"{indent}  ",
             break_on_hyphens=False,
         )
-        sys.stdout.write("".join(f"{part}\n" for part in wrapped or [""]))
-    sys.stdout.flush()
+        answer().write("".join(f"{part}\n" for part in wrapped or [""]))
+    answer().flush()
 
 
 def print_json_line(value: "Mapping[str, object] | Record") -> None:
     """One JSON object on a line of its own."""
     plain = dict(value) if isinstance(value, Mapping) else value.model_dump(mode="json")
-    sys.stdout.write(f"{json.dumps(plain, ensure_ascii=False)}\n")
-    sys.stdout.flush()
+    answer().write(f"{json.dumps(plain, ensure_ascii=False)}\n")
+    answer().flush()
 
 
 def print_table(
@@ -66,7 +90,7 @@ def print_table(
     with console.capture() as capture:
         console.print(table)
     lines = [line.rstrip() for line in capture.get().splitlines()]
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    answer().write("".join(f"{line}\n" for line in lines))
 
 
 def _width() -> int:
@@ -74,7 +98,7 @@ def _width() -> int:
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns) > 0:
         return int(columns)
-    return os.get_terminal_size().columns if sys.stdout.isatty() else _WIDE
+    return os.get_terminal_size().columns if answer().isatty() else _WIDE
 
 
 def note(text: str, *, quiet: bool = False) -> None:

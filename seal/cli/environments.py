@@ -1,7 +1,6 @@
 """`seal new`, `seal check`, `seal show` and `seal fetch`: what authors of environments use."""
 
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seal.cli import options
-from seal.cli.console import note, print_json_line, print_line
+from seal.cli.console import answer, note, print_json_line, print_line
 
 if TYPE_CHECKING:
     from seal.envs.environment import Quarantined
@@ -60,7 +59,7 @@ def check(
         if place and not json:
             print_line()
         # On a terminal the findings themselves show that work is going on.
-        note(f"checking {name}", quiet=quiet or sys.stdout.isatty())
+        note(f"checking {name}", quiet=quiet or answer().isatty())
         codes.append(_check_one(name, loaded, as_json=json))
     raise typer.Exit(max(codes))
 

@@ -285,3 +285,16 @@ def test_a_harmless_call_where_none_is_wanted_fails_only_if_that_is_asked_for(se
     code, _, err = seal(*given, "--strict-abstention", "--out", tmp_path / "loose")
     assert code == 2
     assert "strict_abstention" in err
+
+
+def test_what_an_environment_prints_is_no_part_of_the_answer(tmp_path, capsys):
+    world = edited(WORLD, "COLOURS = {", 'print("imported")\nCOLOURS = {')
+    world = edited(world, "self.plugged = socket", 'self.plugged = socket; print("plugged")')
+    folder = write_environment(tmp_path / "lamp", world=world)
+    assert main(["check", str(folder), "--json"]) == 0
+    said = capsys.readouterr()
+    assert all(json.loads(line)["environment"] == "lamp" for line in said.out.splitlines())
+    assert "imported" in said.err
+    assert "plugged" in said.err
+    assert main(["check", "--help"]) == 0
+    assert "ENV" in capsys.readouterr().out
