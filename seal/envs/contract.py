@@ -20,7 +20,7 @@ from pydantic import (
     create_model,
 )
 
-from seal.errors import TemplateError
+from seal.errors import EnvironmentFailure, TemplateError
 from seal.types import (
     Arguments,
     CallError,
@@ -237,9 +237,21 @@ def accept(contract: Contract, call: ToolCall, visible: Collection[str]) -> Acce
 
 
 def _typed(tool: Tool, arguments: Arguments) -> dict[str, Any]:
-    """The arguments with the types of the hints; those left out are the tool's to fill in."""
+    """The arguments with the types of the hints; those left out are the tool's to fill in.
+
+    Raises:
+        ValidationError: They do not fit the hints.
+        EnvironmentFailure: An author's validator raised something else.
+    """
     # From JSON, since strict Python would refuse a list for a tuple and a text for an enum.
-    model = tool.validator.model_validate_json(json.dumps(arguments), strict=True)
+    try:
+        model = tool.validator.model_validate_json(json.dumps(arguments), strict=True)
+    except ValidationError:
+        raise
+    except Exception as cause:
+        # A model that an author wrote may have a validator of its own.
+        what = f"the arguments of {tool.contract.name}"
+        raise EnvironmentFailure(f"{what}: {type(cause).__name__}: {cause}") from cause
     return {
         alias: getattr(model, name)
         for name, info in tool.validator.model_fields.items()

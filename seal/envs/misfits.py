@@ -137,7 +137,15 @@ class author_code:  # noqa: N801 - reads as a word of a `with`
         if isinstance(cause, SealError | KeyboardInterrupt | TimeIsUp | OutOfPatience):
             return None
         kind = [] if isinstance(cause, TookTooLong) else [type(cause).__name__]
-        return ": ".join([what, *kind, *([str(cause)] if str(cause) else [])])
+        return ": ".join(part for part in [what, *kind, _text_of(cause)] if part)
+
+
+def _text_of(cause: BaseException) -> str:
+    """What an exception says; an author's own may not even say that."""
+    try:
+        return str(cause)
+    except Exception:  # noqa: BLE001 - it is the author's code once more
+        return ""
 
 
 def _line_of(path: Path | str, cause: BaseException) -> int | None:

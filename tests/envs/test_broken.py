@@ -5,10 +5,12 @@ from functools import partial
 import pytest
 
 from seal.envs import load_environment, words
+from seal.envs.contract import accept
 from seal.envs.time_limit import within
 from seal.envs.verify import GoldReplays
 from seal.errors import EnvironmentFailure, SealError, TemplateError
 from seal.soundness import check_environment
+from seal.types import ToolCall
 from tests.factories import SLOTS, TOML, TOOLS, WORLD, edited, lamp_task, write_environment
 
 PLUG = '    @tool\n    def plug_in(self, socket: str) -> str:\n        """Plug the lamp in."""\n'
@@ -129,12 +131,36 @@ def test_a_state_that_holds_itself_is_the_environments_failure(tmp_path, value):
     assert not all(finding.passed for finding in check_environment(template))
 
 
-@pytest.mark.parametrize("raised", ["GeneratorExit", "BaseException('x')", "SystemExit(3)"])
+MUTE = "type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})()"
+
+
+@pytest.mark.parametrize("raised", ["GeneratorExit", "BaseException('x')", "SystemExit(3)", MUTE])
 def test_whatever_a_tool_raises_is_the_environments_failure(tmp_path, raised):
     world = edited(WORLD, DONE, f"        raise {raised}\n")
     template = load_environment(write_environment(tmp_path / "lamp", world=world))
     with pytest.raises(EnvironmentFailure, match="tool plug_in: "):
         GoldReplays(template).of(template.tasks("train")[0])
+
+
+def test_a_validator_that_crashes_is_the_environments_failure(tmp_path):
+    model = """\
+from pydantic import BaseModel, field_validator
+
+class Socket(BaseModel):
+    name: str
+
+    @field_validator("name")
+    def known(cls, name):
+        raise RuntimeError("no list of sockets")
+
+
+COLOURS = {"""
+    world = edited(WORLD, "COLOURS = {", model)
+    world = edited(world, "socket: str", "socket: Socket")
+    template = load_environment(write_environment(tmp_path / "lamp", world=world))
+    call = ToolCall(id="a", tool="plug_in", arguments='{"socket": {"name": "x"}}')
+    with pytest.raises(EnvironmentFailure, match="arguments of plug_in: RuntimeError: no list"):
+        accept(template.contract, call, ("plug_in",))
 
 
 def test_a_block_that_does_not_end_says_where(tmp_path, monkeypatch):
