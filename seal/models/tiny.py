@@ -2,9 +2,8 @@
 
 It has the shape of Qwen3, and a structured start. From a random start, a model of this size does
 not find within minutes how to copy a code from its prompt into a call; so the heads of layer 0
-begin by looking one, two and three tokens back, and later layers begin by matching on what those
-carry and copying what they find: before any training, it mostly continues a text that repeats
-itself. All weights stay trainable, and it loads as plain Qwen3.
+begin by looking one, two and three tokens back, and heads of later layers begin by matching on what
+those carry and copying what they find. All weights stay trainable, and it loads as plain Qwen3.
 """
 
 from collections.abc import Iterable
@@ -89,9 +88,8 @@ def tiny_model(vocabulary: int, seed: int, *, structured: bool = True) -> "Qwen3
 def _structure(model: "Qwen3ForCausalLM") -> None:
     """Set layer 0 to look back, and the later layers to match and copy.
 
-    A repeated text is mostly continued before anything is learned: an induction head (Olsson et al.
-    2022) for each distance. Tokens are known by the first dimensions alone, so that what layer 0
-    carries disturbs neither a match nor the output.
+    These are induction heads (Olsson et al. 2022), one for each distance. Tokens are known by the
+    first dimensions alone, so that what layer 0 carries disturbs neither a match nor the output.
     """
     import torch
 
@@ -139,13 +137,19 @@ def _look_back(attention: "Qwen3Attention", brief: "torch.Tensor") -> None:
 def _match_and_copy(
     attention: "Qwen3Attention", brief: "torch.Tensor", distances: Iterable[int]
 ) -> None:
-    """Each head finds where the present token was so many places back, and copies what is there."""
+    """Each head finds where the present token was so many places back, and copies what is there.
+
+    The other heads copy from wherever they will learn to look: the last one the token there, others
+    the one before it. They copy so strongly that later layers match on what was found rather than
+    on the present token; so a code can be looked up by a name that was said elsewhere.
+    """
     import torch
 
     half = HEAD_SIZE // 2
     attention.q_norm.weight.fill_(1.6)
     attention.k_norm.weight.fill_(1.6)
-    for head, back in enumerate(distances):
+    matched = list(distances)
+    for head, back in enumerate(matched):
         rows = slice(head * HEAD_SIZE, (head + 1) * HEAD_SIZE)
         place = _CARRIED[back]
         width = len(place)
@@ -161,3 +165,15 @@ def _match_and_copy(
         attention.v_proj.weight[rows] = value
         # Of what stands further on, only a trace: it is not what follows in a repeated text.
         attention.o_proj.weight[:, rows] = value.T * (0.15 if back == 1 else 0.05)
+    for head in range(len(matched), HEADS):
+        rows = slice(head * HEAD_SIZE, (head + 1) * HEAD_SIZE)
+        read, write = torch.zeros(2, HEAD_SIZE, HIDDEN)
+        if head < HEADS - 1:
+            read[: len(brief), list(_CARRIED[1])] = torch.eye(len(brief))
+            write[: len(brief), :_SEEN] = brief
+        else:
+            read[:, :_SEEN] = write[:, :_SEEN] = torch.eye(_SEEN)
+        # Keys that hardly differ: before they learn to look, these heads see everything alike.
+        attention.k_proj.bias[rows][half // 2 : half] = 1.5
+        attention.v_proj.weight[rows] = read
+        attention.o_proj.weight[:, rows] = 0.35 * write.T

@@ -23,7 +23,7 @@ RECOVERED = 0.5
 """Share of the last steps that are drills of calls after an error; the others are lessons."""
 APART = 0.3
 """Share of those drills in which each error is of another convention seed."""
-EMBEDDED = 1 / 3
+EMBEDDED = 2 / 3
 """The rate of embeddings and biases beside that of matrices: faster ones forget the tokens that a
 structured start knows."""
 TOGETHER = 1500
@@ -62,7 +62,7 @@ class WarmStartSettings:
     """Tokens of a step; a step of drills has half as many."""
     tasks: int = 3
     """Tasks in one dialogue; more where few tools are shown."""
-    rate: float = 3e-3
+    rate: float = 1.5e-3
     seed: int = 0
 
     @property
@@ -144,7 +144,7 @@ def _curriculum(
         if rng.random() < 0.8 * max(0.15, 1 - step / 250):
             yield _batch(settings.tokens // 2, lambda: _repeat(symbols, rng, longest))  # noqa: B023
         else:
-            yield drills(max(0.0, 1.6 * step / settings.drill_steps - 0.6))
+            yield drills(max(0.0, min(1.0, 2.4 * step / settings.drill_steps - 0.8)))
     for step in range(settings.lesson_steps):
         # Short prompts first, since they leave more of a step to learn from; all tools in the end.
         few = rng.randint(1, 4) if rng.random() > 1.25 * step / settings.lesson_steps else None

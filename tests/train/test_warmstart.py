@@ -115,18 +115,22 @@ def test_a_killed_warm_start_goes_on_and_trains_the_same_weights(tokenizer, tmp_
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
 
 
-def test_a_structured_start_continues_a_repeated_text_before_it_learns_anything():
+def test_a_structured_start_looks_back_and_matches_before_it_learns_anything():
     import torch
 
     from seal.models.tiny import tiny_model
 
-    once = torch.randperm(890, generator=torch.Generator().manual_seed(0))[:100] + 5
+    once = torch.randperm(890, generator=torch.Generator().manual_seed(0))[:60] + 5
+    ids = once.repeat(2)[None]
     for structured in (True, False):
         model = tiny_model(900, seed=0, structured=structured).eval()
+        model.set_attn_implementation("eager")
         with torch.no_grad():
-            guessed = model(input_ids=once.repeat(2)[None]).logits[0].argmax(-1)
-        share = (guessed[100:-1] == once[1:]).float().mean().item()
-        assert share > 0.5 if structured else share < 0.1
+            seen = model(input_ids=ids, output_attentions=True).attentions
+        now = torch.arange(60, 119)
+        back = [seen[0][0, head, now, now - head - 1].mean().item() for head in range(3)]
+        matched = seen[1][0, 0, now, now - 59].mean().item()
+        assert all((share > 0.9) is structured for share in [*back, matched]), (back, matched)
 
 
 def test_a_gradient_does_not_depend_on_the_number_of_cores(tokenizer, monkeypatch):
