@@ -20,7 +20,7 @@ from seal.rollout.scores import summarize
 from seal.types import Record, Rollout, Score, Task, ToolResult
 
 BEFORE = "rollouts.before"
-"""The rollouts with the scores that they had before the last rescoring that changed one."""
+"""The rollouts as they were before they were first judged anew."""
 
 
 class Rescored(Record):
@@ -95,8 +95,8 @@ def _difference(before: ToolResult, now: ToolResult) -> str:
         return f"the call {was}, and {'fails' if now.error else 'goes through'} now"
     if before.error and now.error:
         old, new = before.error, now.error
-        same = (old.kind, old.code, old.argument) == (new.kind, new.code, new.argument)
-        return "" if same else f"the call {was}, and fails otherwise ({new.code}) now"
+        if (old.kind, old.code, old.argument) != (new.kind, new.code, new.argument):
+            return f"the call {was}, and fails otherwise ({new.code}) now"
     return "" if before.content == now.content else "the call is answered with something else now"
 
 
@@ -114,11 +114,13 @@ def rescore(
 ) -> Rescored:
     """Judge every rollout of a `seal run` anew, and stamp the run with the contract of today.
 
-    The old rollouts are kept in `rollouts.before.jsonl` if any of them changes. Whole files are
-    replaced, and a rescoring that was killed is done by the same command again.
+    The rollouts of the run itself are kept in `rollouts.before.jsonl`, however often it is judged
+    anew. Whole files are replaced, and a rescoring that was killed is done by the same command
+    again.
 
     Raises:
-        ConfigError: There is no such run, its tasks are gone, or its calls are answered otherwise.
+        ConfigError: There is no such run, nothing in it, its tasks are gone, or its calls are
+            answered otherwise.
     """
     folder = RunFolder(Path(run))
     settings = folder.settings()
@@ -134,10 +136,16 @@ def rescore(
         judge = _Judge(template, arena, bool(settings.get("strict_abstention")))
         lines, kept = folder.lines("rollouts", Rollout), folder.lines(BEFORE, Rollout)
         before: list[Rollout] = list(lines.read())
+        if not before:
+            raise ConfigError(
+                f"{folder.path}: no rollout yet, so there is nothing to judge anew.\n"
+                "Run the same `seal run` command again: it resumes."
+            )
         stamped = any(rollout.contract == arena.contract_hash for rollout in before)
         after, as_it_was = _judged(judge, before, progress)
         if after != before:
-            kept.rewrite(before)
+            if not kept.path.exists():
+                kept.rewrite(before)
             for name in ("diagnoses.jsonl", "profile.json"):
                 (folder.path / name).unlink(missing_ok=True)
             lines.rewrite(after)

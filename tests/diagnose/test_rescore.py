@@ -72,6 +72,18 @@ def test_a_mended_check_changes_the_scores_that_it_decides_and_keeps_the_old(mad
     assert {one.id: one.reward for one in kept} == before
     assert seal.diagnose(folder.path).profile.failed == 40 - sum(after.values())
     assert rescore(folder.path).changed == 0
+    (house / "env.py").write_text(WORLD)
+    assert rescore(folder.path).changed == 6
+    kept = list(folder.lines("rollouts.before", Rollout).read())
+    assert {one.id: one.reward for one in kept} == before == rewards(folder)
+
+
+def test_a_run_without_rollouts_is_told_so(made):
+    _, folder = made
+    lines = folder.path / "rollouts.jsonl"
+    lines.write_text(lines.read_text().splitlines(keepends=True)[0])
+    with pytest.raises(ConfigError, match="no rollout yet"):
+        rescore(folder.path)
 
 
 def test_mended_gold_is_enough_of_a_change(made):
@@ -114,6 +126,7 @@ def test_a_rollout_that_broke_off_keeps_what_it_has(made):
     [
         ('return "plugged in"', 'return "in"', "the call is answered with something else now"),
         ('"no_colour"', '"colourless"', "the call failed (no_colour), and fails otherwise"),
+        ("It cannot shine so.", "No such light.", "the call is answered with something else now"),
         ("if not self.plugged:", "if False:", "the call failed (no_power), and goes through now"),
         ("def plug_in(", "def connect(", "goes through|went through, and fails now|no such tool"),
     ],
