@@ -9,7 +9,6 @@ import json
 from seal.soundness import AGREE_CLAIM
 from seal.soundness.gold import GOLD_CLAIM
 from seal.soundness.leaks import CONDUCT_CLAIM
-from seal.soundness.worlds import SAME_CLAIM
 from tests.soundness.planted import (
     DESK,
     LAMP,
@@ -153,13 +152,13 @@ CASES = (
     planted(
         "a tool that waits for nobody",
         LAMP,
-        (GOLD_CLAIM, SAME_CLAIM, CONDUCT_CLAIM),
+        AGREE_CLAIM,
         world("    def plug_in", "    async def plug_in"),
     ),
     planted(
         "a tool that yields its result",
         LAMP,
-        (GOLD_CLAIM, SAME_CLAIM, CONDUCT_CLAIM),
+        AGREE_CLAIM,
         world('return "plugged in"', 'yield "plugged in"'),
     ),
     planted(
@@ -170,12 +169,6 @@ CASES = (
         LAMP,
         AGREE_CLAIM,
         edit("env.toml", '"lamp"', "lamp"),
-    ),
-    planted(
-        "tasks that begin with a byte order mark",
-        LAMP,
-        AGREE_CLAIM,
-        edit("tasks.jsonl", FIRST, f"\ufeff{FIRST}"),
     ),
     planted("tasks in one array", LAMP, AGREE_CLAIM, one_array),
     planted("arguments that are a text", LAMP, AGREE_CLAIM, row(4, as_openai_has_it)),

@@ -160,7 +160,7 @@ def test_lessons_are_of_many_seeds_and_none_that_is_tested_on():
 def test_what_a_configuration_leaves_open_is_as_suits_the_model():
     tiny, other = (settings_of(name, WarmStartConfig()) for name in ("tiny", "smollm2"))
     assert other.drill_steps < tiny.drill_steps
-    assert other.rate < tiny.rate
+    assert other.recovery_steps < tiny.recovery_steps
     assert settings_of("tiny", SHORT).tokens == 150
     assert settings_of("smollm2", SHORT.model_copy(update={"rate": 0.5})).rate == 0.5
 
