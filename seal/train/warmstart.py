@@ -53,9 +53,9 @@ def encode(tokenizer: Any, pieces: Sequence[Piece]) -> Encoded:  # noqa: ANN401
 class WarmStartSettings:
     """How long a warm start learns, and how fast."""
 
-    drill_steps: int = 600
+    drill_steps: int = 450
     """Steps of copying and looking up, before any dialogue."""
-    lesson_steps: int = 900
+    lesson_steps: int = 1500
     recovery_steps: int = 360
     """Steps, last of all, on errors and the calls that they teach."""
     tokens: int = 2500
