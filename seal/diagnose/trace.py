@@ -17,7 +17,6 @@ from seal.envs.template import EnvironmentTemplate
 from seal.envs.verify import (
     Executed,
     Played,
-    follows_gold,
     gold_calls,
     idle,
     missing_answers,
@@ -57,10 +56,9 @@ class Trace:
             return False
         if f"turn {index} abstention" in self._failed:
             return True
-        if idle(self.template, self.gold, self.played, index):
-            return True
-        return follows_gold(self.task, index) and (
+        return (
             self._state_counts(index)
+            or idle(self.template, self.gold, self.played, index)
             or bool(missing_outputs(self.template, self.gold, self.played, index))
         )
 
@@ -77,15 +75,13 @@ class Trace:
         if not parts:
             return False
         turns = self.task.turns
-        final = self.template.world.verify_state == "final"
-        last = len(turns) - 1
-        seen = (k for k in range(index, len(turns)) if (k == last if final else turns[k].gold))
-        looks = next(seen, None)
-        if looks is None or not follows_gold(self.task, looks):
-            return False
-        for later in range(index + 1, looks + 1):
+        if self.template.world.verify_state == "final":
+            looks = None if turns[-1].gold is None else len(turns) - 1
+        else:
+            looks = next((k for k in range(index, len(turns)) if turns[k].gold), None)
+        for later in range(index + 1, len(turns) if looks is None else looks + 1):
             parts = _lasting(parts, self._differing(later))
-        return bool(parts)
+        return looks is not None and bool(parts)
 
     def _differing(self, index: int) -> frozenset[Path]:
         """The parts of the state after a turn that differ from gold's."""

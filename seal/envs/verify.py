@@ -281,11 +281,6 @@ def idle(template: EnvironmentTemplate, gold: Played, played: Played, turn: int)
     return every_turn and bool(gold.turns[turn].executed) and not played.turns[turn].executed
 
 
-def follows_gold(task: Task, turn: int) -> bool:
-    """Whether gold says what the world should be after a turn: no turn so far is without it."""
-    return all(one.gold is not None for one in task.turns[: turn + 1])
-
-
 def missing_answers(task: Task, turn: int, answer: str) -> list[str]:
     """The texts that the answer of a turn should contain and does not."""
     said = answer.casefold()
@@ -304,9 +299,7 @@ def verify(
     """The default verifier: gold's state and needed outputs, the answers, the named checks.
 
     Any path to the same end passes. The reward is 1 if every check holds, else 0. With
-    `strict_abstention` a call, harmless or not, fails a turn in which gold makes none. After a turn
-    without gold nobody knows what gold's state would be: from there on, states and outputs are not
-    compared, and answers and named checks decide.
+    `strict_abstention` a call, harmless or not, fails a turn in which gold makes none.
     """
     checks = [CheckResult(name=name, passed=held) for name, held in played.checks.items()]
     final = template.world.verify_state == "final"
@@ -335,8 +328,6 @@ def verify(
                     found="none",
                 )
             )
-        if not follows_gold(task, index):
-            continue
         if index == last if final else turn.gold:
             checks.append(_state_check(index, gold.turns[index].state, played.turns[index].state))
         for done in missing_outputs(template, gold, played, index):
