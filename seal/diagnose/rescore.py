@@ -11,7 +11,15 @@ from pathlib import Path
 
 from seal.diagnose.run import TaskFinder, template_of
 from seal.envs import EnvironmentTemplate
-from seal.envs.verify import Executed, Played, finish_turn, run_checks, verify, visible_tools
+from seal.envs.verify import (
+    Executed,
+    Played,
+    answer_of,
+    finish_turn,
+    run_checks,
+    verify,
+    visible_tools,
+)
 from seal.errors import ConfigError, EnvironmentFailure
 from seal.records import SCHEMA, RunFolder, to_toml, write_text
 from seal.rollout.agent import Arena, answer_call
@@ -82,7 +90,7 @@ class _Judge:
                         raise _cannot(rollout, f"turn {index}, {call.tool}: {difference}")
             played.append(finish_turn(world, executed))
         made = Played(tuple(played), run_checks(self.template, task, world))
-        answers = [turn.steps[-1].content if turn.steps else "" for turn in rollout.turns]
+        answers = [answer_of(turn) for turn in rollout.turns]
         return verify(
             self.template, task, gold, made, answers, strict_abstention=self.strict_abstention
         )

@@ -17,9 +17,9 @@ from seal.diagnose.facts import TurnFacts, facts_of
 from seal.diagnose.gold_kinds import causes, spurious_call
 from seal.diagnose.step_kinds import errors, recovery_failures
 from seal.diagnose.suspects import gold_suspect
-from seal.diagnose.trace import Trace, answer_of
+from seal.diagnose.trace import Trace
 from seal.envs.template import EnvironmentTemplate
-from seal.envs.verify import GoldReplays, Played, replay
+from seal.envs.verify import GoldReplays, Played, answer_of, replay
 from seal.errors import EnvironmentFailure
 from seal.types import Candidate, DiagnosedRollout, Diagnosis, Kind, Rollout, Task, ToolCall, Turn
 

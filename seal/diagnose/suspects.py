@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from seal.diagnose.attempts import attempts_of, differing, match_gold
 from seal.envs.suspects import suspicion, trusted_tasks
 from seal.envs.template import EnvironmentTemplate
-from seal.envs.verify import GoldReplays, Played, PlayedTurn, verify
+from seal.envs.verify import GoldReplays, Played, PlayedTurn, answer_of, verify
 from seal.types import GOLD_SUSPECT, Diagnosis, Kind, Rollout, Task, UserTurn
 
 FORM_ALONE = (
@@ -60,7 +60,7 @@ def _by_form_alone(
         if counts and not alike and wanted.state != made.state:
             return False
         turns.append(replace(made, state=wanted.state) if alike else made)
-    answers = [turn.steps[-1].content if turn.steps else "" for turn in rollout.turns]
+    answers = [answer_of(turn) for turn in rollout.turns]
     if verify(template, task, golden, played, answers).reward == 1.0:
         return False  # It failed for something else: a call where none may be, say.
     plain_gold = replace(golden, turns=tuple(map(_plain, golden.turns)))

@@ -17,6 +17,7 @@ from seal.envs.template import EnvironmentTemplate
 from seal.envs.verify import (
     Executed,
     Played,
+    answer_of,
     gold_calls,
     idle,
     missing_answers,
@@ -24,7 +25,7 @@ from seal.envs.verify import (
     play,
     run_checks,
 )
-from seal.types import Candidate, Rollout, Task, ToolCall, Turn
+from seal.types import Candidate, Rollout, Task, ToolCall
 
 Path = tuple[str, ...]
 """Where a part of a state lies: the keys on the way to it."""
@@ -232,11 +233,6 @@ class Trace:
     def missing_answers(self, index: int) -> list[str]:
         """The texts that the answer of a turn should contain and does not."""
         return missing_answers(self.task, index, answer_of(self.rollout.turns[index]))
-
-
-def answer_of(turn: Turn) -> str:
-    """The agent's last message of a turn."""
-    return turn.steps[-1].content if turn.steps else ""
 
 
 def differing_parts(expected: JsonValue, found: JsonValue, path: Path = ()) -> Iterator[Path]:

@@ -23,6 +23,7 @@ from seal.types import (
     Score,
     Task,
     ToolCall,
+    Turn,
     content_hash,
 )
 
@@ -279,6 +280,11 @@ def idle(template: EnvironmentTemplate, gold: Played, played: Played, turn: int)
     """
     every_turn = template.world.verify_state == "every_turn"
     return every_turn and bool(gold.turns[turn].executed) and not played.turns[turn].executed
+
+
+def answer_of(turn: Turn) -> str:
+    """The agent's last message of a turn."""
+    return turn.steps[-1].content if turn.steps else ""
 
 
 def missing_answers(task: Task, turn: int, answer: str) -> list[str]:

@@ -12,6 +12,7 @@ from seal.envs.verify import (
     GoldReplays,
     Played,
     PlayedTurn,
+    answer_of,
     environment_hash,
     execute,
     finish_turn,
@@ -149,7 +150,7 @@ def begin(
         gold = arena.gold.of(task)
         checks = yield from _play(dialogue, sample, seed, sampling)
         played = Played(tuple(dialogue.played), checks)
-        answers = [turn.steps[-1].content if turn.steps else "" for turn in dialogue.turns]
+        answers = [answer_of(turn) for turn in dialogue.turns]
         score = verify(
             arena.template,
             task,

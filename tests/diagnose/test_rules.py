@@ -5,8 +5,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from seal.diagnose import diagnose_rollout
-from seal.diagnose.trace import answer_of
-from seal.envs.verify import GoldReplays
+from seal.envs.verify import GoldReplays, answer_of
 from seal.types import Kind, Score
 from tests.diagnose.office import call, diagnosed, office_at, place, played, task_of
 
