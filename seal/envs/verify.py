@@ -69,8 +69,13 @@ def execute(
     seconds = template.limits.call_seconds
 
     def answer() -> str:
-        with author_code(EnvironmentFailure, f"{template.name}: tool {accepted.tool}", speech=True):
+        try:
             return result_text(world.call(accepted.tool, accepted.arguments))
+        except BaseException:
+            # Raised once more inside, since to enter it first would slow every call down.
+            where = f"{template.name}: tool {accepted.tool}"
+            with author_code(EnvironmentFailure, where, speech=True):
+                raise
 
     try:
         output = within(answer, wait=seconds, work=math.inf)
@@ -114,8 +119,11 @@ def state_of(world: Environment) -> dict[str, JsonValue]:
     Raises:
         EnvironmentFailure: The world cannot say it.
     """
-    with author_code(EnvironmentFailure, f"{type(world).__name__}: state"):
+    try:
         return within(world.state)
+    except BaseException:
+        with author_code(EnvironmentFailure, f"{type(world).__name__}: state"):
+            raise
 
 
 def run_checks(template: EnvironmentTemplate, task: Task, world: Environment) -> dict[str, bool]:
@@ -352,9 +360,12 @@ def _state_check(
     turn: int, expected: dict[str, JsonValue], found: dict[str, JsonValue]
 ) -> CheckResult:
     differ = state_difference(expected, found)
+    name = f"turn {turn} state"
+    if not differ:
+        return CheckResult(name=name, passed=True)
     return CheckResult(
-        name=f"turn {turn} state",
-        passed=not differ,
+        name=name,
+        passed=False,
         expected="; ".join(f"{key} = {_short(expected.get(key))}" for key in differ),
         found="; ".join(f"{key} = {_short(found.get(key))}" for key in differ),
     )
