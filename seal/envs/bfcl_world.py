@@ -170,7 +170,7 @@ class ApiWorld:
         for name, instance in self._instances.items():
             if name not in self._seen:
                 self._seen[name] = {
-                    f"{name}.{attribute}": plain(value)
+                    f"{name}.{attribute}": value if type(value) in _SCALARS else plain(value)
                     for attribute, value in vars(instance).items()
                     if attribute[0] != "_"
                 }

@@ -100,7 +100,8 @@ def result_text(output: object) -> str:
     text = output
     if not isinstance(text, str):
         text = json.dumps(output, ensure_ascii=False, default=str)
-    text.encode()
+    if not text.isascii():
+        text.encode()
     return text
 
 
@@ -297,6 +298,8 @@ def answer_of(turn: Turn) -> str:
 
 def missing_answers(task: Task, turn: int, answer: str) -> list[str]:
     """The texts that the answer of a turn should contain and does not."""
+    if not task.turns[turn].answer:
+        return []
     said = answer.casefold()
     return [text for text in task.turns[turn].answer if text.casefold() not in said]
 
