@@ -58,7 +58,7 @@ Model = Annotated[
         "-m",
         "--model",
         metavar="MODEL",
-        help="gold, sim:novice|expert|lost, replay:RUN, or a litellm name (openai/...).",
+        help="gold, sim:novice|expert|lost, local:NAME, replay:RUN or a litellm name (openai/...).",
     ),
 ]
 BaseUrl = Annotated[

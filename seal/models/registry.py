@@ -26,7 +26,7 @@ def open_policy(
     """The policy of a name.
 
     Args:
-        name: `gold`, `replay:RUN`, `sim:READER` or a litellm name.
+        name: `gold`, `replay:RUN`, `sim:READER`, `local:NAME` or a litellm name.
         base_url: The server of an OpenAI-compatible model.
         config: How a model is called.
         budget: The money it may spend, shared with others; None: no limit.
