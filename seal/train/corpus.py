@@ -11,7 +11,7 @@ import shutil
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -51,6 +51,21 @@ CORRECTIONS = 6
 """Errors of one turn that a lesson's teacher corrects: with no rule stated, they come in a row."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """Dialogues that begin with the same words, each as if it were the only one."""
+
+    words: Piece
+    """The system message: none of it is learned."""
+    dialogues: list[list[Piece]]
+    """What follows the words, a task each."""
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """All of it, one dialogue after the other."""
+        return [self.words, *(piece for dialogue in self.dialogues for piece in dialogue)]
+
+
 class Corpus:
     """Lessons of one environment, over convention seeds that are not trained on later.
 
@@ -82,12 +97,15 @@ class Corpus:
 
     def lesson(
         self, rng: random.Random, tasks: int, tools: int | None = None, mode: Mode | None = None
-    ) -> list[Piece]:
-        """One dialogue over several tasks, under words of its own.
+    ) -> Lesson:
+        """Dialogues over several tasks, under words of their own.
+
+        Every task begins with nothing but the words, since there a policy must read: a second one
+        in the same dialogue would copy the forms of the first.
 
         Args:
             rng: Where it comes from.
-            tasks: Tasks that follow each other in it.
+            tasks: How many.
             tools: How many tools it shows at least; None: all of them. A short prompt leaves more
                 of a step's tokens to learn from.
             mode: What words and messages state; None: as chance has it.
@@ -97,18 +115,12 @@ class Corpus:
         words = lesson_words(template, mode, rng)
         arena = Arena(template, words, contract_hash="lesson")
         teacher = Reader(mode.errs, slips=0.0, acts=0.0, everywhere=True, corrections=CORRECTIONS)
-        pieces: list[Piece] = []
+        rollouts = []
         for task in _tasks(template, rng, tasks, tools):
-            policy = SimulatedPolicy(teacher)
-            outcome = roll_out(
-                arena, task, policy, sample=0, seed=rng.randrange(10**9), sampling=Sampling()
-            )
-            more = rollout_pieces(arena, task, outcome.rollout)
-            # What a message has said once, it need not say again.
-            teacher = replace(teacher, heard=(*teacher.heard, *_errors(outcome.rollout)))
-            # The system message is said once; what follows it is as good in one dialogue.
-            pieces = [*pieces, Piece("\n", sampled=False), *more[1:]] if pieces else more
-        return pieces
+            policy, seed = SimulatedPolicy(teacher), rng.randrange(10**9)
+            outcome = roll_out(arena, task, policy, sample=0, seed=seed, sampling=Sampling())
+            rollouts.append(rollout_pieces(arena, task, outcome.rollout))
+        return Lesson(rollouts[0][0], [pieces[1:] for pieces in rollouts])
 
     def drills(
         self, rng: random.Random, count: int, *, messages: float
@@ -185,7 +197,7 @@ class Corpus:
     def texts(self, rng: random.Random, lessons: int) -> Iterator[str]:
         """Plain texts of lessons, to learn a tokenizer from."""
         for _ in range(lessons):
-            yield "".join(piece.text for piece in self.lesson(rng, 2))
+            yield "".join(piece.text for piece in self.lesson(rng, 2).pieces)
 
 
 def without_rules(folder: Path, target: Path) -> Path:
@@ -217,11 +229,6 @@ def _tasks(
         if needed <= set(shown):
             count -= 1
             yield task.model_copy(update={"tools": shown})
-
-
-def _errors(rollout: Rollout) -> list[str]:
-    steps = [step for turn in rollout.turns for step in turn.steps]
-    return [result.content for step in steps for result in step.results if result.error]
 
 
 def rollout_pieces(arena: Arena, task: Task, rollout: Rollout) -> list[Piece]:

@@ -13,7 +13,9 @@ from seal.train.warmstart import (
     Encoded,
     WarmStartSettings,
     backward,
+    batch,
     encode,
+    encode_lesson,
     recovery_rows,
 )
 
@@ -124,14 +126,14 @@ def _rows(
     messages = (step + 1) / (settings.drill_steps + 1)
     drill = corpus.drills(rng, _QUESTIONS, messages=messages)
     short = rng.random() > 1.25 * lesson / settings.lesson_steps
-    rows: list[Encoded] = []
-    while sum(len(row.ids) for row in rows) < settings.tokens // (2 if drilled else 1):
-        if not drilled:
-            pieces = corpus.lesson(rng, settings.tasks, rng.randint(2, 4) if short else None)
-        else:
-            pieces = drill()
-        rows.append(encode(tokenizer, pieces))
-    return rows
+    if drilled:
+        return batch(settings.tokens // 2, lambda: [encode(tokenizer, drill())])
+
+    def lessons() -> list[Encoded]:
+        tools = rng.randint(2, 4) if short else None
+        return encode_lesson(tokenizer, corpus.lesson(rng, settings.tasks, tools))
+
+    return batch(settings.tokens, lessons)
 
 
 def _schedule(step: int, total: int) -> float:

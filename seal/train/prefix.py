@@ -58,7 +58,7 @@ def _common(sequences: "Sequence[torch.Tensor]") -> "torch.Tensor":
     return first[: longest if bool(same.all()) else int(same.long().argmin())]
 
 
-Pairs = list[tuple[Any, Any]]
+Pairs = Sequence[tuple[Any, Any]]
 """Keys and values of a token sequence, a layer each."""
 
 
@@ -66,6 +66,16 @@ def read(backbone: Any, ids: "torch.Tensor") -> Pairs:  # noqa: ANN401 - a model
     """The keys and values of one sequence of tokens (N,)."""
     cache = backbone(input_ids=ids[None], use_cache=True).cache
     return [(layer.keys, layer.values) for layer in cache.layers]
+
+
+def begun(pairs: Pairs, rows: int) -> Any:  # noqa: ANN401 - a cache of transformers
+    """A cache in which every one of so many rows has read the same."""
+    from transformers import DynamicCache
+
+    cache = DynamicCache()
+    for layer, pair in enumerate(pairs):
+        cache.update(*(tensor.expand(rows, -1, -1, -1) for tensor in pair), layer)
+    return cache
 
 
 class Apart:
@@ -124,13 +134,10 @@ def score(
         scored: Columns at the end that are scored.
     """
     import torch
-    from transformers import DynamicCache
 
     rows, columns = ids.shape
     shared = pairs[0][0].shape[-2]
-    cache = DynamicCache()
-    for layer, pair in enumerate(pairs):
-        cache.update(*(tensor.expand(rows, -1, -1, -1) for tensor in pair), layer)
+    cache = begun(pairs, rows)
     starts = mask.long().argmax(1)[:, None]
     # Of a row that begins later, the first columns left are still the beginning: they are masked,
     # and every other token keeps its column, so that what is scored stands where it stood.

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seal.models.chat import Piece
-from seal.train.corpus import RECOVERY, Corpus
+from seal.train.corpus import RECOVERY, Corpus, Lesson
 from seal.train.muon import Muon
+from seal.train.prefix import Pairs, begun, read
 from seal.train.resume import ResumePoint
 
 if TYPE_CHECKING:
@@ -36,9 +37,15 @@ class Encoded:
 
     ids: list[int]
     labels: list[int]
+    beginning: tuple[int, ...] = ()
+    """Tokens before it, which several sequences share and which are computed once."""
 
 
-def encode(tokenizer: Any, pieces: Sequence[Piece]) -> Encoded:  # noqa: ANN401
+def encode(
+    tokenizer: Any,  # noqa: ANN401
+    pieces: Sequence[Piece],
+    beginning: tuple[int, ...] = (),
+) -> Encoded:
     """Token ids piece by piece, as a sampler would see them; only sampled pieces are learned."""
     ids: list[int] = []
     labels: list[int] = []
@@ -46,7 +53,13 @@ def encode(tokenizer: Any, pieces: Sequence[Piece]) -> Encoded:  # noqa: ANN401
         tokens = tokenizer(piece.text, add_special_tokens=False)["input_ids"]
         ids += tokens
         labels += tokens if piece.sampled else [IGNORED] * len(tokens)
-    return Encoded(ids, labels)
+    return Encoded(ids, labels, beginning)
+
+
+def encode_lesson(tokenizer: Any, lesson: Lesson) -> list[Encoded]:  # noqa: ANN401
+    """A row for each of its dialogues, which share its words."""
+    words = tuple(encode(tokenizer, [lesson.words]).ids)
+    return [encode(tokenizer, dialogue, words) for dialogue in lesson.dialogues]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +73,8 @@ class WarmStartSettings:
     """Steps, last of all, on errors and the calls that they teach."""
     tokens: int = 2500
     """Tokens of a step; a step of drills has half as many."""
-    tasks: int = 3
-    """Tasks in one dialogue; more where few tools are shown."""
+    tasks: int = 5
+    """Tasks of a lesson, all under the same words; more where few tools are shown."""
     rate: float = 1.5e-3
     seed: int = 0
 
@@ -137,12 +150,12 @@ def _curriculum(
 
     def drills(messages: float) -> list[Encoded]:
         make = corpus.drills(rng, 8, messages=messages)
-        return _batch(settings.tokens // 2, lambda: encode(tokenizer, make()))
+        return batch(settings.tokens // 2, lambda: [encode(tokenizer, make())])
 
     for step in range(settings.drill_steps):
         longest = min(30, 3 + step // 12)
         if rng.random() < 0.8 * max(0.15, 1 - step / 250):
-            yield _batch(settings.tokens // 2, lambda: _repeat(symbols, rng, longest))  # noqa: B023
+            yield batch(settings.tokens // 2, lambda: [_repeat(symbols, rng, longest)])  # noqa: B023
         else:
             yield drills(max(0.0, min(1.0, 2.4 * step / settings.drill_steps - 0.8)))
     for step in range(settings.lesson_steps):
@@ -152,9 +165,9 @@ def _curriculum(
         if rng.random() < DRILLED:
             yield drills(1.0)
         else:
-            yield _batch(
+            yield batch(
                 settings.tokens,
-                lambda: encode(tokenizer, corpus.lesson(rng, tasks, few)),  # noqa: B023
+                lambda: encode_lesson(tokenizer, corpus.lesson(rng, tasks, few)),  # noqa: B023
             )
     for _ in range(settings.recovery_steps):
         yield recovery_rows(tokenizer, corpus, settings, rng)
@@ -168,21 +181,27 @@ def recovery_rows(
 ) -> list[Encoded]:
     """A batch of errors and the calls that they teach: drills of them, or lessons."""
     if rng.random() < RECOVERED:
-        return _batch(
+        return batch(
             settings.tokens // 2,
-            lambda: encode(tokenizer, corpus.correction_drill(rng, 6, apart=rng.random() < APART)),
+            lambda: [
+                encode(tokenizer, corpus.correction_drill(rng, 6, apart=rng.random() < APART))
+            ],
         )
     mode = RECOVERY if rng.random() < 0.5 else None
-    return _batch(
+    return batch(
         settings.tokens,
-        lambda: encode(tokenizer, corpus.lesson(rng, settings.tasks, mode=mode)),
+        lambda: encode_lesson(tokenizer, corpus.lesson(rng, settings.tasks, mode=mode)),
     )
 
 
-def _batch(tokens: int, make: Callable[[], Encoded]) -> list[Encoded]:
+def batch(tokens: int, make: Callable[[], list[Encoded]]) -> list[Encoded]:
+    """Rows until they have so many tokens, a shared beginning counted once."""
     rows: list[Encoded] = []
-    while sum(len(row.ids) for row in rows) < tokens:
-        rows.append(make())
+    count = 0
+    while count < tokens:
+        more = make()
+        rows += more
+        count += len(more[0].beginning) + sum(len(row.ids) for row in more)
     return rows
 
 
@@ -196,7 +215,7 @@ def backward(model: Any, rows: Sequence[Encoded]) -> float:  # noqa: ANN401
     """Add the gradient of the mean loss over all learned tokens; that loss.
 
     Rows are computed one by one or, if they are short, several of like length together: padding
-    would eat the time where lengths differ. Groups are computed side by side where there are
+    would eat the time where lengths differ. Parts are computed side by side where there are
     several cores, and summed in one order, so that the result does not depend on how many.
     """
     import torch
@@ -204,18 +223,35 @@ def backward(model: Any, rows: Sequence[Encoded]) -> float:  # noqa: ANN401
     learned = sum(label != IGNORED for row in rows for label in row.labels)
     weights = [p for p in model.parameters() if p.requires_grad]
 
-    def computed(group: Sequence[Encoded]) -> "tuple[float, tuple[torch.Tensor, ...]]":
-        loss = loss_of(model, *collate(group)) / learned
+    def computed(part: Sequence[list[Encoded]]) -> "tuple[float, tuple[torch.Tensor, ...]]":
+        beginning = part[0][0].beginning
+        pairs = read(model.model, torch.tensor(beginning)) if beginning else []
+        losses = [loss_of(model, *collate(group), pairs) for group in part]
+        loss = torch.stack(losses).sum() / learned
         return loss.item(), torch.autograd.grad(loss, weights)
 
     total = 0.0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         # The largest first: what is left for last should be short.
-        for loss, gradients in pool.map(computed, reversed(list(_alike(rows)))):
+        for loss, gradients in pool.map(computed, sorted(_parts(rows), key=_tokens, reverse=True)):
             total += loss
             for weight, gradient in zip(weights, gradients, strict=True):
                 weight.grad = gradient if weight.grad is None else weight.grad.add_(gradient)
     return total
+
+
+def _parts(rows: Sequence[Encoded]) -> Iterator[list[list[Encoded]]]:
+    """What is computed at once: the rows that share a beginning, or else a few alike."""
+    by_beginning: dict[tuple[int, ...], list[Encoded]] = {}
+    for row in rows:
+        by_beginning.setdefault(row.beginning, []).append(row)
+    for beginning, those in by_beginning.items():
+        groups = list(_alike(those))
+        yield from [groups] if beginning else ([group] for group in groups)
+
+
+def _tokens(part: Sequence[Sequence[Encoded]]) -> int:
+    return len(part[0][0].beginning) + sum(len(row.ids) for group in part for row in group)
 
 
 def _alike(rows: Sequence[Encoded]) -> Iterator[list[Encoded]]:
@@ -241,11 +277,24 @@ def collate(rows: Sequence[Encoded]) -> "tuple[torch.Tensor, torch.Tensor]":
     return ids, labels
 
 
-def loss_of(model: Any, ids: "torch.Tensor", labels: "torch.Tensor") -> "torch.Tensor":  # noqa: ANN401
-    """The summed cross-entropy of the learned tokens; logits are made only there."""
+def loss_of(
+    model: Any,  # noqa: ANN401
+    ids: "torch.Tensor",
+    labels: "torch.Tensor",
+    pairs: Pairs = (),
+) -> "torch.Tensor":
+    """The summed cross-entropy of the learned tokens; logits are made only there.
+
+    Args:
+        model: With a head of its own.
+        ids: Token ids (B, N), padded on the right.
+        labels: The same where a token is learned, else IGNORED.
+        pairs: What was read of the tokens before, if there are any.
+    """
     import torch
 
-    hidden = model.model(input_ids=ids[:, :-1]).last_hidden_state
+    cache = begun(pairs, len(ids)) if pairs else None
+    hidden = model.model(input_ids=ids[:, :-1], cache=cache).last_hidden_state
     wanted = labels[:, 1:] != IGNORED
     logits = model.lm_head(hidden[wanted]).float()
     return torch.nn.functional.cross_entropy(logits, labels[:, 1:][wanted], reduction="sum")

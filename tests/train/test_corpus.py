@@ -43,10 +43,13 @@ def test_the_last_phrasing_of_each_rule_is_in_no_lesson(corpus):
         assert opening not in texts
 
 
-def test_a_lesson_is_one_dialogue_whose_calls_are_the_policys_own(corpus):
+def test_a_lesson_says_its_words_once_and_its_calls_are_the_policys_own(corpus):
     rng = random.Random(2)
     for _ in range(10):
-        pieces = corpus.lesson(rng, 2)
+        lesson = corpus.lesson(rng, 2)
+        assert len(lesson.dialogues) == 2
+        assert all("<|im_start|>user" in dialogue[0].text for dialogue in lesson.dialogues)
+        pieces = lesson.pieces
         assert not pieces[0].sampled
         assert sum(piece.text.count("<|im_start|>system") for piece in pieces) == 1
         told = "".join(piece.text for piece in pieces if not piece.sampled)
@@ -58,7 +61,7 @@ def test_a_lesson_with_messages_shows_an_error_and_the_corrected_call(corpus):
     rng = random.Random(3)
     corrected = 0
     for _ in range(40):
-        told = [piece.text for piece in corpus.lesson(rng, 2) if not piece.sampled]
+        told = [piece.text for piece in corpus.lesson(rng, 2).pieces if not piece.sampled]
         corrected += any("Not yet." in text and "check_room" in text for text in told)
     assert 0 < corrected < 40
 
@@ -84,7 +87,7 @@ def test_a_drill_asks_for_values_that_its_line_states(corpus):
 def test_a_lesson_of_few_tools_shows_few_and_calls_no_other(corpus):
     rng, counts = random.Random(6), set()
     for _ in range(20):
-        pieces = corpus.lesson(rng, 3, 2)
+        pieces = corpus.lesson(rng, 3, 2).pieces
         shown = {line.split(":")[0] for line in pieces[0].text.splitlines() if line[:1] != " "}
         called = set(re.findall(r'"name": "(\w+)"', "".join(p.text for p in pieces if p.sampled)))
         assert called <= shown
@@ -158,13 +161,14 @@ def test_a_rule_is_left_out_of_some_tools_or_of_all():
     assert seen == {frozenset({True}), frozenset({False}), frozenset({True, False})}
 
 
-def test_a_lesson_makes_no_error_twice(corpus):
+def test_a_dialogue_makes_no_error_twice(corpus):
     rng = random.Random(10)
     errors = 0
     for _ in range(40):
-        told = "".join(p.text for p in corpus.lesson(rng, 4, mode=RECOVERY) if not p.sampled)
-        for text in ("That is no day here. ", "There is no such room. "):
-            found = re.findall(re.escape(text) + r"(.+)<", told)
-            assert len(found) <= 1
-            errors += len(found)
+        for dialogue in corpus.lesson(rng, 4, mode=RECOVERY).dialogues:
+            told = "".join(piece.text for piece in dialogue if not piece.sampled)
+            for text in ("That is no day here. ", "There is no such room. "):
+                found = re.findall(re.escape(text) + r"(.+)<", told)
+                assert len(found) == len(set(found))
+                errors += len(found)
     assert errors > 5

@@ -47,7 +47,8 @@ def test_the_loss_falls_and_only_the_adapter_changes(base):
     from seal.train.lora import train_lora
 
     (model, tokenizer), (untrained, _) = fresh(base), fresh(base)
-    rows = [encode(tokenizer, corpus().lesson(random.Random(seed), 1)) for seed in range(4)]
+    lessons = [corpus().lesson(random.Random(seed), 1).pieces for seed in range(4)]
+    rows = [encode(tokenizer, pieces) for pieces in lessons]
 
     def loss(adapted) -> float:
         with torch.no_grad():

@@ -133,6 +133,28 @@ def test_a_structured_start_looks_back_and_matches_before_it_learns_anything():
         assert all((share > 0.9) is structured for share in [*back, matched]), (back, matched)
 
 
+def test_words_that_dialogues_share_teach_as_if_each_had_its_own(tokenizer):
+    import torch
+
+    from seal.models.tiny import tiny_model
+    from seal.train.corpus import Lesson
+    from seal.train.warmstart import backward, encode, encode_lesson
+
+    words = Piece('Codes: blue="R7".', sampled=False)
+    told = [
+        Piece(text, sampled=False) for text in ("the blue room", "Book the blue room on Monday")
+    ]
+    dialogues = [[one, Piece('"R7"<|im_end|>', sampled=True)] for one in told]
+    apart = [encode(tokenizer, [words, *dialogue]) for dialogue in dialogues]
+    found = []
+    for rows in (apart, encode_lesson(tokenizer, Lesson(words, dialogues))):
+        model = tiny_model(len(tokenizer), seed=0)
+        loss = backward(model, rows)
+        found.append([torch.tensor(loss), *(weight.grad for weight in model.parameters())])
+    for one, other in zip(*found, strict=True):
+        assert (one - other).norm() <= 1e-4 * one.norm()
+
+
 def test_a_gradient_does_not_depend_on_the_number_of_cores(tokenizer, monkeypatch):
     import torch
 
@@ -140,6 +162,7 @@ def test_a_gradient_does_not_depend_on_the_number_of_cores(tokenizer, monkeypatc
     from seal.train.warmstart import Encoded, backward
 
     rows = [Encoded([5 + i % 40 for i in range(n)], [5] * n) for n in (900, 800, 30, 20)]
+    rows += [Encoded([5 + i % 40 for i in range(n)], [5] * n, (6, 7, 8)) for n in (90, 20)]
     found = []
     for cores in (1, 2):
         monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
