@@ -76,8 +76,8 @@ class Collector:
 
         Every group reads the words of one arena, the arenas being in the order of the tasks.
 
-        A rollout that is unscored, that has no tokens, or that cannot be diagnosed although reward
-        or weights need it, is no zero: its whole group is made again.
+        A rollout that is unscored, that has no tokens, whose gold is in doubt, or that cannot be
+        diagnosed although reward or weights need it, is no zero: its whole group is made again.
 
         Raises:
             ModelFailure, EnvironmentFailure: No whole group came out of any of the tasks tried.
@@ -150,6 +150,8 @@ class Collector:
         diagnosed = diagnose_rollout(
             arena.template, arena.gold, task, arena.candidate, rollout, outcome.played
         )
+        if diagnosed.suspect:
+            return f"{rollout.id}: gold is in doubt ({diagnosed.suspect})"
         progress = self._config.reward == "progress"
         reward = progress_reward(task, diagnosed, rollout) if progress else outcome_reward(rollout)
         reads = [name for name, tool in arena.contracts.items() if not tool.mutates]

@@ -13,7 +13,7 @@ from seal.models.sampler import Stretch, Tokens
 from seal.rollout.agent import Arena
 from seal.train import collect
 from seal.train.collect import Collected, Collector, task_order
-from seal.types import Diagnosis, Kind, ToolCall
+from seal.types import GOLD_SUSPECT, Diagnosis, Kind, ToolCall
 from tests.train.bell import bell
 
 
@@ -173,10 +173,19 @@ def test_a_rollout_without_tokens_is_made_again(arena):
 
 
 @pytest.mark.parametrize(
-    ("settings", "again"),
-    [({}, False), ({"reward": "progress"}, True), ({"reweighting": "paper"}, True)],
+    ("settings", "code", "again"),
+    [
+        ({}, None, False),
+        ({"reward": "progress"}, None, True),
+        ({"reweighting": "paper"}, None, True),
+        # The reward itself says nothing where gold is in doubt.
+        ({}, GOLD_SUSPECT, True),
+        ({"reward": "progress"}, GOLD_SUSPECT, True),
+    ],
 )
-def test_diagnosis_matters_where_reward_or_weights_need_it(arena, monkeypatch, settings, again):
+def test_diagnosis_matters_where_reward_or_weights_need_it_or_gold_is_in_doubt(
+    arena, monkeypatch, settings, code, again
+):
     diagnose = collect.diagnose_rollout
     blind: list[str] = []
 
@@ -185,7 +194,7 @@ def test_diagnosis_matters_where_reward_or_weights_need_it(arena, monkeypatch, s
         if blind:
             return found
         blind.append(found.rollout)
-        unscorable = Diagnosis(turn=0, kind=Kind.UNSCORABLE, found="gold broke")
+        unscorable = Diagnosis(turn=0, kind=Kind.UNSCORABLE, code=code, found="gold broke")
         return found.model_copy(update={"diagnoses": (unscorable,), "fault": None})
 
     monkeypatch.setattr(collect, "diagnose_rollout", diagnosing)
