@@ -21,10 +21,9 @@ from seal.train.warmstart import (
 
 RANK, ALPHA = 16, 32
 PRETRAINED = WarmStartSettings(
-    drill_steps=30, lesson_steps=220, recovery_steps=0, tokens=1500, tasks=6, rate=2e-3
+    drill_steps=20, lesson_steps=120, recovery_steps=0, tokens=1500, tasks=6, rate=2e-3
 )
-"""How a model learns that knows language already. With 90 lessons SmolLM2 reads codes and days, and
-leaves out arguments; that 220 are enough is yet to be shown."""
+"""How a model learns that knows language already."""
 _WARM_UP = 5
 _QUESTIONS = 8
 """Of one drill."""
