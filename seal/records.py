@@ -41,8 +41,19 @@ def _storage(path: Path) -> Iterator[None]:
             + (
                 "Free some space and run the same command again: it resumes."
                 if full
-                else "Make the folder writable, or choose another with --out."
+                else "Make the folder writable, or copy the run to one that is."
             )
+        ) from cause
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Say in one sentence why a file of a run cannot be read."""
+    try:
+        yield
+    except OSError as cause:
+        raise ConfigError(
+            f"{path}: cannot be read: {cause.strerror or cause}.\nMake it readable, or restore it."
         ) from cause
 
 
@@ -67,7 +78,7 @@ def _check_schema(path: Path, found: object) -> None:
     if found != SCHEMA:
         raise ConfigError(
             f"{path}: schema version {found!r}; this SEAL reads version {SCHEMA}.\n"
-            "Read it with the SEAL that wrote it, or run the command again with another --out."
+            "Read it with the SEAL that wrote it, or make the run again with another --out."
         )
 
 
@@ -104,15 +115,20 @@ class JsonLines:
         """The records, in the order they were written; a torn last line is left out.
 
         Raises:
-            ConfigError: The file is of another schema version, or a line is no such record.
+            ConfigError: The file cannot be read or is of another schema version, or a line is no
+                such record.
         """
-        if not self.path.exists():
-            return
-        with self.path.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                if not line.endswith(b"\n"):
-                    return
-                yield from self._parse(number, line)
+        with _reading(self.path):
+            if not self.path.exists():
+                return
+            with self.path.open("rb") as lines:
+                yield from self._records(lines)
+
+    def _records(self, lines: Iterable[bytes]) -> Iterator[Any]:
+        for number, line in enumerate(lines, start=1):
+            if not line.endswith(b"\n"):
+                return
+            yield from self._parse(number, line)
 
     def _parse(self, number: int, line: bytes) -> Iterator[Any]:
         try:
@@ -120,11 +136,11 @@ class JsonLines:
                 yield self.record.model_validate_json(line)
                 return
             header = json.loads(line)
-        except (ValueError, ValidationError) as cause:
+        except (ValueError, RecursionError) as cause:
             raise ConfigError(
                 f"{self.path}:{number}: this line is no {self.record.__name__}.\n"
                 f"{_why(cause)}\n"
-                "Restore the file, or start over with --fresh."
+                "Restore the file, or make the run again with --fresh."
             ) from cause
         _check_schema(self.path, header.get("seal") if isinstance(header, dict) else None)
 
@@ -183,14 +199,16 @@ class RunFolder:
         Raises:
             ConfigError: There is no run here, or it is of another schema version.
         """
-        if not self.settings_path.is_file():
+        with _reading(self.settings_path):
+            content = self.settings_path.read_bytes() if self.settings_path.is_file() else None
+        if content is None:
             raise ConfigError(
                 f"{self.path}: no run here (there is no run.toml).\n"
                 "Runs are folders that `seal run`, `seal evolve` or `seal train` wrote.\n"
                 "See yours with: ls runs"
             )
         try:
-            found = tomllib.loads(self.settings_path.read_text(encoding="utf-8"))
+            found = tomllib.loads(content.decode())
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as cause:
             raise ConfigError(f"{self.settings_path}: not TOML: {cause}.") from cause
         _check_schema(self.settings_path, found.pop("seal", None))

@@ -251,7 +251,7 @@ class CheckResult(Record):
 class Score(Record):
     """The verifier's word: a reward, or None if it could not be given."""
 
-    reward: float | None
+    reward: Annotated[float, Field(ge=0, le=1)] | None
     checks: tuple[CheckResult, ...] = ()
 
 

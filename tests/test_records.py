@@ -101,6 +101,20 @@ def test_a_run_of_another_schema_version_is_refused_and_left_alone(tmp_path):
     assert folder.settings_path.read_text() == 'seal = 2\ncommand = "run"\n'
 
 
+@pytest.mark.parametrize("header", ["[" * 100_000, "{", "\ud800".encode("utf-8", "surrogatepass")])
+def test_a_header_that_is_no_json_is_named(tmp_path, header):
+    lines = lines_in(tmp_path)
+    lines.path.write_bytes((header.encode() if isinstance(header, str) else header) + b"\n")
+    with pytest.raises(ConfigError, match=r"words\.jsonl:1: this line is no Candidate"):
+        list(lines.read())
+
+
+def test_what_cannot_be_read_is_named_with_the_reason(tmp_path):
+    (tmp_path / "words.jsonl").mkdir()
+    with pytest.raises(ConfigError, match=r"words\.jsonl: cannot be read: Is a directory"):
+        list(lines_in(tmp_path).read())
+
+
 def test_a_folder_without_a_run_says_what_makes_one(tmp_path):
     with pytest.raises(ConfigError, match="no run here") as caught:
         RunFolder(tmp_path).settings()

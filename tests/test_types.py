@@ -1,7 +1,9 @@
 """Every record survives JSON, whatever its texts and values are."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from seal.errors import RULE_KEYS
 from seal.types import (
@@ -120,3 +122,9 @@ def test_records_survive_json(record):
 
 def test_every_key_of_a_rule_has_a_word():
     assert tuple(Rule.model_fields) == RULE_KEYS
+
+
+@pytest.mark.parametrize("reward", [-0.1, 1.1, float("nan"), float("inf")])
+def test_a_reward_is_a_share(reward):
+    with pytest.raises(ValidationError, match="reward"):
+        Score(reward=reward)
