@@ -320,7 +320,7 @@ class RunFolder:
                     (self.path / name).rename(previous / name)
 
 
-def _why(cause: ValueError) -> str:
+def _why(cause: Exception) -> str:
     """The first thing wrong with a record, in one sentence."""
     if not isinstance(cause, ValidationError):
         return f"{cause}."

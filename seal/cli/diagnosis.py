@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from seal.diagnose import Profile, ProfileRow
     from seal.diagnose.compare import DiagnosisComparison, Row
     from seal.diagnose.rescore import Rescored
+    from seal.diagnose.run import RunDiagnosis
     from seal.types import DiagnosedRollout
 
 _ROWS = 15
@@ -66,12 +67,13 @@ def diagnose(
     if json:
         for row in profile.rows:
             print_json_line(row)
-        unscorable = len(found.diagnosed) - profile.rollouts - profile.suspect
         print_json_line(
             {
                 "rollouts": profile.rollouts,
                 "failed": profile.failed,
-                "unscorable": unscorable,
+                "unscorable": _unscorable(found),
+                "misfits": found.misfits,
+                "torn": found.torn,
                 "suspect": suspects,
                 "run": str(run),
                 **(
@@ -83,11 +85,26 @@ def diagnose(
         )
         return
     print_profile(profile, every=every)
-    print_line(f"{profile.failed} of {profile.rollouts} rollouts failed")
+    print_line(f"{profile.failed} of {profile.rollouts} rollouts failed{_left_out(found)}")
     _print_suspects(suspects, run, every=every)
     example = next((row.examples[0] for row in profile.rows if row.examples), None)
     if example:
         print_line(f"Look at one with: seal show {shlex.quote(str(run))} --rollout {example}")
+
+
+def _unscorable(found: "RunDiagnosis") -> int:
+    return len(found.diagnosed) - found.profile.rollouts - found.profile.suspect
+
+
+def _left_out(found: "RunDiagnosis") -> str:
+    """What is in the run and in no count, but for suspect tasks."""
+    counts = {
+        "unscored": _unscorable(found),
+        "that fit no task": found.misfits,
+        "half written": int(found.torn),
+    }
+    parts = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return f"; left out: {parts}" if parts else ""
 
 
 def _judge_anew(run: Path, *, as_json: bool, quiet: bool) -> "Rescored":

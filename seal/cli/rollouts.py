@@ -4,25 +4,29 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seal.cli.console import print_json_line, print_line, print_table, print_wrapped
+from seal.cli.console import note, print_json_line, print_line, print_table, print_wrapped
 from seal.cli.runs import label, rollout_line
 
 if TYPE_CHECKING:
+    from seal.envs import EnvironmentTemplate
     from seal.errors import ConfigError
+    from seal.records import RunFolder
     from seal.types import DiagnosedRollout, Diagnosis, Rollout, Turn
 
 
 def show_run(path: Path, *, task: str | None, rollout: str | None, as_json: bool) -> None:
     """The rollouts of a run; with a task or an id, those rollouts with their labels.
 
+    Where the environment is gone or another one now, rollouts have no labels, and it is said why.
+
     Raises:
         ConfigError: The run has no such rollout.
     """
-    from seal.diagnose.run import diagnose_rollouts, environment_of
+    from seal.diagnose.run import made_with
     from seal.records import RunFolder
 
     folder = RunFolder(path)
-    settings = folder.settings()
+    settings = made_with(folder)
     rollouts = folder.rollouts()
     if task is None and rollout is None:
         _print_rollouts(rollouts, path, as_json=as_json, command=settings["command"])
@@ -30,16 +34,45 @@ def show_run(path: Path, *, task: str | None, rollout: str | None, as_json: bool
     chosen = [one for one in rollouts if rollout in (None, one.id) and task in (None, one.task)]
     if not chosen:
         raise _none_such(path, rollouts, task, rollout)
-    template = environment_of(folder)
+    template = _environment(folder)
     for place, one in enumerate(chosen):
-        # One by one: versions of a policy have rollouts of the same id.
-        diagnosed = next(iter(diagnose_rollouts(template, folder, [one])), None)
+        diagnosed = _diagnosed(template, folder, one) if template else None
         if as_json:
             print_json_line({**one.model_dump(mode="json"), "diagnosed": _told(diagnosed)})
             continue
         if place:
             print_line()
         _print_rollout(one, diagnosed, version=settings["command"] == "train")
+
+
+def _environment(folder: "RunFolder") -> "EnvironmentTemplate | None":
+    """What a run was made with; None if it cannot be had, which is said."""
+    from seal.diagnose.run import environment_of
+    from seal.errors import SealError
+
+    try:
+        return environment_of(folder)
+    except SealError as error:
+        note(f"no labels: {error}")
+        return None
+
+
+def _diagnosed(
+    template: "EnvironmentTemplate", folder: "RunFolder", rollout: "Rollout"
+) -> "DiagnosedRollout | None":
+    """The labels of a rollout; None if it cannot have any, which is said."""
+    from seal.diagnose.run import diagnose_rollouts
+    from seal.errors import SealError
+
+    try:
+        # One by one: versions of a policy have rollouts of the same id.
+        found = diagnose_rollouts(template, folder, [rollout])
+    except SealError as error:
+        note(f"no labels: {error}")
+        return None
+    if not found:
+        note(f"no labels: {rollout.id} fits no task of {template.name}.")
+    return found[0] if found else None
 
 
 def _none_such(
@@ -126,7 +159,7 @@ def _print_turn(turn: "Turn") -> None:
     for number, step in enumerate(turn.steps):
         if step.content:
             print_wrapped(f"agent: {step.content}", "    ")
-        for call, result in zip(step.calls, step.results, strict=True):
+        for call, result in zip(step.calls, step.results, strict=False):
             print_wrapped(f"step {number}  {call.tool}{call.arguments}", "    ")
             print_wrapped(f"{'failed: ' if result.error else ''}{result.content}", "      ")
     if turn.stop != "answered":

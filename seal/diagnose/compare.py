@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from seal.diagnose.run import diagnose
+from seal.diagnose.run import diagnose, made_with
 from seal.errors import ConfigError
 from seal.records import RunFolder
 from seal.rollout.scores import mean_interval, wilson
@@ -77,7 +77,7 @@ def compare_diagnoses(
 
 
 def _environment(folder: RunFolder) -> str:
-    settings = folder.settings()
+    settings = made_with(folder)
     if settings["command"] != "run":
         raise ConfigError(
             f"{folder.path}: made by `seal {settings['command']}`, under many candidates.\n"

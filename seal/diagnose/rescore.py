@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seal.diagnose.run import TaskFinder, template_of
+from seal.diagnose.run import TaskFinder, made_with, misfit, template_of
 from seal.envs import EnvironmentTemplate
 from seal.envs.verify import (
     Executed,
@@ -73,8 +73,8 @@ class _Judge:
             return {"score": Score(reward=None), "failure": f"EnvironmentFailure: {failure}"}
 
     def _score(self, task: Task, rollout: Rollout) -> Score:
-        if len(task.turns) != len(rollout.turns):
-            raise _cannot(rollout, f"its task has {len(task.turns)} turns now")
+        if why := misfit(task, rollout):
+            raise _cannot(rollout, why)
         gold = self.arena.gold.of(task)
         world = self.template.new_world(task)
         played = []
@@ -131,7 +131,7 @@ def rescore(
             answered otherwise.
     """
     folder = RunFolder(Path(run))
-    settings = folder.settings()
+    settings = made_with(folder)
     if settings["command"] != "run":
         raise ConfigError(
             f"{folder.path}: made by `seal {settings['command']}`; what it decided rests on the "

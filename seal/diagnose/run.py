@@ -1,9 +1,11 @@
 """`diagnose`: the diagnoses of a run folder, kept beside its rollouts."""
 
+import os
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from seal.diagnose.profile import Profile, build_profile
 from seal.diagnose.rules import diagnose_rollout
@@ -20,6 +22,10 @@ class RunDiagnosis:
 
     diagnosed: tuple[DiagnosedRollout, ...]
     profile: Profile
+    misfits: int = 0
+    """Rollouts that are left out: no task of the environment can have come to them."""
+    torn: bool = False
+    """Whether the last rollout is half written, and left out."""
 
 
 def environment_of(folder: RunFolder) -> EnvironmentTemplate:
@@ -28,7 +34,7 @@ def environment_of(folder: RunFolder) -> EnvironmentTemplate:
     Raises:
         ConfigError: It is another one now: its contract has changed since.
     """
-    template, settings = template_of(folder), folder.settings()
+    template, settings = template_of(folder), made_with(folder)
     found = environment_hash(template)
     if found != settings["contract"]:
         run = shlex.quote(str(folder.path))
@@ -43,7 +49,24 @@ def environment_of(folder: RunFolder) -> EnvironmentTemplate:
 
 def template_of(folder: RunFolder) -> EnvironmentTemplate:
     """The environment of a run as it is today, changed or not."""
-    return load_environment(_reference(folder.settings()))
+    return load_environment(_reference(made_with(folder)))
+
+
+def made_with(folder: RunFolder) -> dict[str, Any]:
+    """The settings of a run, those that every command writes being texts.
+
+    Raises:
+        ConfigError: There is no run here, or one of these is missing.
+    """
+    settings = folder.settings()
+    for name in ("command", "environment", "folder", "contract", "candidate"):
+        if not isinstance(settings.get(name), str):
+            found = f"{settings[name]!r} is no text" if name in settings else "is missing"
+            raise ConfigError(
+                f"{folder.settings_path}: {name} {found}.\n"
+                "Restore the file, or make the run again with --fresh."
+            )
+    return settings
 
 
 def _reference(settings: dict[str, str]) -> str:
@@ -64,14 +87,15 @@ def diagnose(
         ConfigError: There is no run or no rollout here, or its environment has changed since.
     """
     folder = RunFolder(Path(run))
-    template = environment_of(folder)
+    template, command = environment_of(folder), made_with(folder)["command"]
     rollouts = folder.rollouts()
     if not rollouts:
         raise ConfigError(
             f"{folder.path}: no rollout yet, so there is nothing to diagnose.\n"
-            f"Run the same `seal {folder.settings()['command']}` command again: it resumes."
+            f"Run the same `seal {command}` command again: it resumes."
         )
-    evolved = folder.settings().get("command") in ("evolve", "train")
+    torn = _torn(folder.lines("rollouts", Rollout).path)
+    evolved = command in ("evolve", "train")
     if evolved:
         train = {task.id for task in template.tasks("train")}
         rollouts = [rollout for rollout in rollouts if rollout.task in train]
@@ -80,7 +104,14 @@ def diagnose(
     profile = build_profile([found], template.original.id)
     if not evolved:
         write_json(folder.path / "profile.json", {"seal": 1, **profile.model_dump(mode="json")})
-    return RunDiagnosis(tuple(found), profile)
+    return RunDiagnosis(tuple(found), profile, misfits=len(rollouts) - len(found), torn=torn)
+
+
+def _torn(path: Path) -> bool:
+    """Whether the last line of a file has no end: its writer was killed, or writes it now."""
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 def diagnose_rollouts(
@@ -89,7 +120,7 @@ def diagnose_rollouts(
     rollouts: Sequence[Rollout],
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> list[DiagnosedRollout]:
-    """The diagnoses of a folder's rollouts, in their order."""
+    """The diagnoses of a folder's rollouts, in their order; misfits have none."""
     gold, finder = GoldReplays(template), TaskFinder(template)
     candidates: dict[str, Candidate] = {}
     found = []
@@ -98,10 +129,24 @@ def diagnose_rollouts(
         if rollout.candidate not in candidates:
             candidates[rollout.candidate] = folder.candidate(rollout.candidate)
         words = candidates[rollout.candidate]
-        if task := finder.find(rollout.task):
+        task = finder.find(rollout.task)
+        if task and not misfit(task, rollout):
             found.append(diagnose_rollout(template, gold, task, words, rollout))
         progress(number, len(rollouts))
     return found
+
+
+def misfit(task: Task, rollout: Rollout) -> str:
+    """Why a record cannot be a rollout of a task, empty if it can."""
+    made, wanted = len(rollout.turns), len(task.turns)
+    if made > wanted or (made < wanted and rollout.failure is None):
+        return f"it has {made} turns, and its task {wanted} now"
+    steps = (step for turn in rollout.turns for step in turn.steps)
+    return (
+        ""
+        if all(len(step.calls) == len(step.results) for step in steps)
+        else "a call has no result"
+    )
 
 
 class TaskFinder:

@@ -62,6 +62,41 @@ def test_json_of_a_rollout_has_a_sentence_for_each_diagnosis(seal):
     assert all(one["sentence"] for one in shown["diagnosed"]["diagnoses"])
 
 
+@pytest.mark.parametrize("name", ["env.toml", "env.py"])
+def test_a_rollout_is_shown_without_labels_where_its_environment_is_gone(seal, tmp_path, name):
+    _, labelled, _ = seal("show", "run", "--rollout", "lamp-01#0")
+    (tmp_path / "lamp" / name).unlink()
+    code, out, err = seal("show", "run", "--rollout", "lamp-01#0")
+    assert (code, "no labels: " in err, "lamp" in err) == (0, True, True)
+    assert [line for line in out.splitlines() if line in labelled.splitlines()] == out.splitlines()
+    assert ">> " not in out
+    code, out, err = seal("show", "run", "--rollout", "lamp-01#0", "--json")
+    assert (code, json.loads(out)["diagnosed"]) == (0, None)
+
+
+def test_a_rollout_that_can_have_no_labels_is_shown_and_it_is_said(seal, tmp_path):
+    path = tmp_path / "run" / "rollouts.jsonl"
+    kept = path.read_text()
+    path.write_text(kept.replace('"task":"lamp-01"', '"task":"lamp-99"'))
+    code, out, err = seal("show", "run", "--rollout", "lamp-99#0")
+    assert (code, "turn 1  user:" in out) == (0, True)
+    assert err == "no labels: lamp-99#0 fits no task of lamp.\n"
+    path.write_text(f"{kept}{{")
+    (tmp_path / "run" / "candidates").rename(tmp_path / "gone")
+    code, out, err = seal("show", "run", "--rollout", "lamp-01#0")
+    assert (code, "turn 1  user:" in out) == (0, True)
+    assert "no labels: run: no candidate" in err
+    assert seal("diagnose", "run")[0] == 2
+    (tmp_path / "gone").rename(tmp_path / "run" / "candidates")
+    path.write_text(f"{kept.replace('lamp-01', 'lamp-99')}{{")
+    _, out, _ = seal("diagnose", "run")
+    assert out.splitlines()[-2].endswith(
+        "of 39 rollouts failed; left out: 1 that fit no task, 1 half written"
+    )
+    summary = json.loads(seal("diagnose", "run", "--json")[1].splitlines()[-1])
+    assert (summary["misfits"], summary["torn"], summary["unscorable"]) == (1, True, 0)
+
+
 def test_task_shows_all_rollouts_of_it(seal):
     assert seal("show", "run", "--task", "lamp-01") == seal("show", "run", "--rollout", "lamp-01#0")
 

@@ -5,6 +5,8 @@ import json
 import pytest
 
 import seal
+from seal.diagnose.compare import compare_diagnoses
+from seal.diagnose.rescore import rescore
 from seal.envs import load_environment
 from seal.errors import ConfigError
 from seal.records import RunFolder
@@ -90,6 +92,41 @@ def test_what_broke_is_unscorable_and_in_no_count(made):
     found = seal.diagnose(folder.path)
     assert found.diagnosed[0].diagnoses[0].kind == "unscorable"
     assert found.profile.rollouts == 39
+
+
+def test_what_fits_no_task_is_left_out_and_counted(made):
+    _, result, folder = made
+    first, *others = result.rollouts
+    lines = folder.lines("rollouts", type(first))
+    step = first.turns[0].steps[0]
+    unanswered = first.turns[0].model_copy(
+        update={"steps": (step.model_copy(update={"results": ()}),)}
+    )
+    odd = [
+        {"task": "lamp-99"},
+        {"sample": 1, "turns": (*first.turns, *first.turns)},
+        {"sample": 2, "turns": (), "failure": None},
+        {"sample": 3, "turns": (unanswered, *first.turns[1:])},
+    ]
+    lines.rewrite([*(first.model_copy(update=update) for update in odd), *others])
+    with lines.path.open("a") as file:
+        file.write('{"task": "lamp-0')
+    found = seal.diagnose(folder.path)
+    assert (found.misfits, found.torn, found.profile.rollouts) == (4, True, 39)
+    assert [one.rollout for one in found.diagnosed] == [one.id for one in others]
+
+
+@pytest.mark.parametrize("name", ["command", "environment", "folder", "contract", "candidate"])
+@pytest.mark.parametrize("value", ["", "3"])
+def test_settings_that_lack_what_a_run_was_made_with_are_named(made, name, value):
+    _, _, folder = made
+    lines = folder.settings_path.read_text().splitlines()
+    put = f"{name} = {value}" if value else ""
+    wrong = [put if one.startswith(f"{name} = ") else one for one in lines]
+    folder.settings_path.write_text("\n".join(wrong))
+    for command in (seal.diagnose, rescore, lambda path: compare_diagnoses(path, path)):
+        with pytest.raises(ConfigError, match=rf"run\.toml: {name} (is missing|3 is no text)"):
+            command(folder.path)
 
 
 def test_where_there_is_no_run_it_says_so(tmp_path):
