@@ -1,7 +1,9 @@
 """The environment that `seal new` writes: small, whole, and sound."""
 
+import os
 import re
 import shlex
+import shutil
 from pathlib import Path
 from string import Template
 
@@ -79,13 +81,26 @@ def write_environment(folder: Path) -> list[Path]:
             f"{name}: an environment of this name comes with SEAL, and `seal check {name}` would "
             "mean that one.\nChoose another name."
         )
-    if folder.exists():
+    if os.path.lexists(folder):
         raise ConfigError(
             f"{folder}: it is there already, and nothing of it was changed.\n"
             f"Choose another name, or look at it with: seal check {folder}"
         )
     place = shlex.quote(str(folder))
-    partial = folder.with_name(f".{name}.partial")
+    try:
+        _write_whole(folder, name, place)
+    except OSError as cause:
+        raise StorageFailure(
+            f"{folder}: {cause.strerror or cause}.\nName a folder that can be written to."
+        ) from cause
+    return [folder / file for file in FILES]
+
+
+def _write_whole(folder: Path, name: str, place: str) -> None:
+    """Write by rename, so that the folder is never half there."""
+    # Its own name: what a killed process left behind is in nobody's way.
+    partial = folder.with_name(f".{name[:100]}.{os.getpid()}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
         for file, text in FILES.items():
@@ -93,11 +108,8 @@ def write_environment(folder: Path) -> list[Path]:
                 Template(text).substitute(name=name, place=place), encoding="utf-8"
             )
         partial.rename(folder)
-    except OSError as cause:
-        raise StorageFailure(
-            f"{folder}: {cause.strerror or cause}.\nName a folder that can be written to."
-        ) from cause
-    return [folder / file for file in FILES]
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def author_lines(text: str) -> int:
