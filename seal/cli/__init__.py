@@ -4,6 +4,7 @@ Exit codes: 0 yes; 1 the answer is no; 2 your input; 3 outside (a model, an envi
 130 interrupted. Commands load what they need when they run, so that `seal --help` stays quick.
 """
 
+import errno
 import io
 import os
 import sys
@@ -19,6 +20,8 @@ from seal.errors import SealError
 from seal.report.text import legible
 
 INTERRUPTED = 130
+_NAMES = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR)
+"""What the system says of a path that can name nothing: it is the user's to write another."""
 
 app = typer.Typer(
     add_completion=False,
@@ -73,6 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has seen enough. Python would try once more to flush, at exit, and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        # Of what a user named, or of the disk: too long a name, a folder that may not be entered.
+        place = f"{error.filename}: " if error.filename is not None else ""
+        said = f"{place}{error.strerror or error}.\nSee where with: --debug"
+        return _tell(error, 2 if error.errno in _NAMES else 3, debug=debug, text=said)
     except Exception as error:  # noqa: BLE001 - the last place to say it in one sentence
         what = f"{type(error).__name__}: {error}\nThis is SEAL's own fault. See where with: --debug"
         return _tell(error, 3, debug=debug, text=what)

@@ -10,8 +10,8 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar
 
 from seal.report.text import legible
 
@@ -26,18 +26,31 @@ C = TypeVar("C", bound=Callable[..., None])
 
 
 def answering(command: C) -> C:
-    """Keep stdout for a command's answer: what an author's code prints goes to stderr."""
+    """Keep stdout and the exit code for a command's answer, whatever an author's code does.
+
+    What that prints goes to stderr, and it cannot end the command, which would say yes by that.
+    """
 
     @wraps(command)
     def run(*given: object, **options: object) -> None:
         _ANSWERS.append(sys.stdout)
         sys.stdout = sys.stderr
+        end = os._exit
+        os._exit = partial(_end, os.getpid(), end)
         try:
             command(*given, **options)
         finally:
+            os._exit = end
             sys.stdout = _ANSWERS.pop()
 
     return run  # type: ignore[return-value]
+
+
+def _end(command: int, end: Callable[[int], NoReturn], status: int) -> NoReturn:
+    """`os._exit` of other processes than the command's own; there it is as `sys.exit`."""
+    if os.getpid() == command:
+        raise SystemExit(status)
+    end(status)
 
 
 def answer() -> TextIO:

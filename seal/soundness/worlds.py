@@ -196,6 +196,10 @@ def _other_elsewhere(
     )
 
 
+ANSWER = "prints: "
+"""What a line begins with that is the answer of the other process."""
+
+
 def _hash_seeds() -> list[str]:
     """Two seeds that are not this process's."""
     return [seed for seed in ("1", "2", "3") if seed != os.environ.get("PYTHONHASHSEED")][:2]
@@ -246,6 +250,9 @@ def _prints_elsewhere(
         return f"{type(cause).__name__} after {_PROCESS_SECONDS:.0f} s at most"
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["no message"])[-1]
-    # The environment's own module may print on being imported; ours is the last line.
-    answer: dict[str, list[JsonValue]] = json.loads(done.stdout.strip().splitlines()[-1])
+    # Code of the environment may print as well, and end the process before there is an answer.
+    lines = [line for line in done.stdout.splitlines() if line.startswith(ANSWER)]
+    if not lines:
+        return "it ended the process"
+    answer: dict[str, list[JsonValue]] = json.loads(lines[-1].removeprefix(ANSWER))
     return answer

@@ -298,3 +298,23 @@ def test_what_an_environment_prints_is_no_part_of_the_answer(tmp_path, capsys):
     assert "plugged" in said.err
     assert main(["check", "--help"]) == 0
     assert "ENV" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("status", [0, 7])
+def test_an_environment_cannot_end_the_command_and_say_yes_by_that(seal, tmp_path, status):
+    world = edited(WORLD, "self.plugged = socket", f"import os; os._exit({status})")
+    code, out, _ = seal("check", write_environment(tmp_path / "lamp", world=world))
+    assert code == 1
+    assert f"it ends the program (SystemExit({status}))" in out
+    world = f"import os\nos._exit({status})\n"
+    code, out, _ = seal("check", write_environment(tmp_path / "unread", world=world))
+    assert code == 2
+    assert f"env.py:2: cannot be imported: it ends the program (SystemExit({status}))" in out
+
+
+@pytest.mark.parametrize("command", [["check"], ["show"], ["run", "-m", "gold"], ["diagnose"]])
+def test_a_path_that_can_name_nothing_is_the_users_to_write_anew(seal, command):
+    code, out, err = seal(*command, "a" * 300)
+    assert (code, out) == (2, "")
+    assert "File name too long" in err
+    assert "own fault" not in err
