@@ -21,7 +21,7 @@ from seal.envs.verify import (
     visible_tools,
 )
 from seal.errors import ConfigError, EnvironmentFailure
-from seal.records import SCHEMA, RunFolder, to_toml, write_text
+from seal.records import SCHEMA, JsonLines, RunFolder, to_toml, write_text
 from seal.rollout.agent import Arena, answer_call
 from seal.rollout.run import result_of, summary_json
 from seal.rollout.scores import summarize
@@ -123,8 +123,8 @@ def rescore(
     """Judge every rollout of a `seal run` anew, and stamp the run with the contract of today.
 
     The rollouts of the run itself are kept in `rollouts.before.jsonl`, however often it is judged
-    anew. Whole files are replaced, and a rescoring that was killed is done by the same command
-    again.
+    anew, those too that it made in between. Whole files are replaced, and a rescoring that was
+    killed is done by the same command again.
 
     Raises:
         ConfigError: There is no such run, nothing in it, its tasks are gone, or its calls are
@@ -152,14 +152,14 @@ def rescore(
         stamped = any(rollout.contract == arena.contract_hash for rollout in before)
         after, as_it_was = _judged(judge, before, progress)
         if after != before:
-            if not kept.path.exists():
-                kept.rewrite(before)
+            _keep(kept, before)
             for name in ("diagnoses.jsonl", "profile.json"):
                 (folder.path / name).unlink(missing_ok=True)
             lines.rewrite(after)
         elif stamped and settings["contract"] != arena.contract_hash:
             # One that was killed got as far as the rollouts, but not to the settings.
-            before = list(kept.read())
+            first = {rollout.id: rollout for rollout in kept.read()}
+            before = [first.get(rollout.id, rollout) for rollout in before]
         _bring_in_line(folder, arena)
     return _told(before, after, as_it_was)
 
@@ -183,6 +183,19 @@ def _judged(
         found.append(rollout.model_copy(update=update))
         progress(number, len(rollouts))
     return found, kept
+
+
+def _keep(kept: JsonLines, rollouts: Sequence[Rollout]) -> None:
+    """Put by what is not kept yet; a rollout is known by all but its verdict."""
+    known = list(kept.read())
+    plays = {_play(one) for one in known}
+    new = [one for one in rollouts if _play(one) not in plays]
+    if new:
+        kept.rewrite([*known, *new])
+
+
+def _play(rollout: Rollout) -> str:
+    return rollout.model_dump_json(exclude={"contract", "score", "failure"})
 
 
 def _can_be_judged(rollout: Rollout, turns: int) -> bool:

@@ -78,6 +78,39 @@ def test_a_mended_check_changes_the_scores_that_it_decides_and_keeps_the_old(mad
     assert {one.id: one.reward for one in kept} == before == rewards(folder)
 
 
+def test_rollouts_that_came_later_are_kept_too(made):
+    house, folder = made
+    first, *others = folder.rollouts()
+    before = rewards(folder)
+    lines, kept = folder.lines("rollouts", Rollout), folder.lines("rollouts.before", Rollout)
+    lines.rewrite(others)
+    (house / "env.py").write_text(STRICT)
+    rescore(folder.path)
+    (house / "env.py").write_text(WORLD)
+    lines.append(first)
+    found = rescore(folder.path)
+    assert {one.id: one.reward for one in kept.read()} == before == rewards(folder)
+    # As if it had been killed before it came to the settings.
+    contract = folder.settings()["contract"]
+    settings = folder.settings_path.read_text()
+    folder.settings_path.write_text(settings.replace(contract, "0" * 16))
+    again = rescore(folder.path)
+    assert (again.rollouts, again.before) == (40, found.after)
+    kept.path.unlink()
+    folder.settings_path.write_text(settings.replace(contract, "0" * 16))
+    assert rescore(folder.path).changed == 0
+
+
+def test_where_the_old_scores_cannot_be_kept_all_stays_as_it_was(made):
+    house, folder = made
+    files = (folder.path / "rollouts.jsonl").read_bytes()
+    (folder.path / "rollouts.before.jsonl").mkdir()
+    (house / "env.py").write_text(STRICT)
+    with pytest.raises(ConfigError, match=r"rollouts\.before\.jsonl: cannot be read"):
+        rescore(folder.path)
+    assert (folder.path / "rollouts.jsonl").read_bytes() == files
+
+
 def test_a_run_without_rollouts_is_told_so(made):
     _, folder = made
     lines = folder.path / "rollouts.jsonl"
