@@ -133,6 +133,9 @@ def without_prose(schema: dict[str, Any]) -> dict[str, JsonValue]:
             return [strip(item, names=False) for item in node]
         if not isinstance(node, dict):
             return node
+        if node.get("uniqueItems") is True and isinstance(node.get("default"), list):
+            # A set has another order in every process.
+            node = {**node, "default": sorted(node["default"], key=json.dumps)}
         return {
             key: strip(value, names=key == "properties" and not names)
             for key, value in node.items()

@@ -5,7 +5,15 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PydanticUserError,
+    ValidationError,
+    create_model,
+)
+from pydantic_core import PydanticSerializationError
 
 from seal.envs.contract import Contract, Prose, Tool, build_tool
 from seal.envs.environment import Conventions, Environment, RuleSource, ToolMark
@@ -24,6 +32,9 @@ _BARE: Mapping[Any, str] = {
     frozenset: "frozenset[T]",
 }
 """Hints that do not say what is inside, and what would."""
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+_SHOWN = 60
+"""Characters of a default that does not fit."""
 
 
 def contract_of(world: type[Environment], conventions: Conventions) -> Contract:
@@ -100,6 +111,14 @@ def _tool_of(name: str, method: Any, mark: ToolMark, conventions: Conventions) -
                 f"Options of @tool: {', '.join(_OPTIONS)}."
                 f"{did_you_mean(argument, [*fields, *_OPTIONS])}"
             )
+    for argument, given in fields.items():
+        with author_code(TemplateError, f"{where}: {name}({argument}): the default"):
+            problem = _misfit(*given)
+        if problem:
+            raise TemplateError(
+                f"{where}: {name}({argument}): the default {problem}.\n"
+                f"Write {argument}: T = VALUE, and T | None where the value is None."
+            )
     rules = {
         argument: _rule(source, conventions, f"{where}: {name}: the rule of '{argument}'")
         for argument, source in mark.rules.items()
@@ -140,6 +159,25 @@ def _fields(name: str, method: Any, where: str) -> dict[str, tuple[Any, Any]]:  
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
         fields[parameter.name] = (hint, default)
     return fields
+
+
+def _misfit(hint: Any, default: Any) -> str | None:  # noqa: ANN401
+    """Why a default, which a policy reads and the tool is given, is none; None: it is one."""
+    try:
+        model = create_model("Given", __config__=_STRICT, value=(hint, Field(alias="value")))
+    except (RecursionError, TypeError, ValueError, PydanticUserError):
+        return None  # The hint is wrong already, which is said of the whole contract.
+    if default is ...:
+        inside = not model.model_fields["value"].is_required()
+        return "stands inside Field, where Python does not see it" if inside else None
+    try:
+        model.model_validate({"value": default}).model_dump_json()
+    except ValidationError as cause:
+        said = cause.errors(include_url=False)[0]["msg"]
+        return f"{repr(default)[:_SHOWN]} does not fit the hint ({said})"
+    except PydanticSerializationError:
+        return f"{repr(default)[:_SHOWN]} is no JSON"
+    return None
 
 
 def _bare(hint: Any, seen: tuple[Any, ...]) -> Any:  # noqa: ANN401 - a hint

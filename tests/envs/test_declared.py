@@ -1,5 +1,6 @@
 """Methods make a contract, and what is wrong with one is said with its tool and line."""
 
+from datetime import date
 from typing import Optional
 
 import pytest
@@ -172,3 +173,58 @@ def test_a_hint_that_names_nothing_is_blamed_on_its_tool():
         def put(self, item: "Nothing") -> str: ...  # noqa: F821
 
     assert complaint(World).startswith("the type hints of put: NameError: name 'Nothing'")
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ('n: int = "x"', "'x' does not fit the hint (Input should be a valid integer)"),
+        ("n: int = None", "None does not fit the hint"),
+        ("n: int = True", "True does not fit the hint"),
+        ("n: int = object()", "<object object"),
+        ("n: int = Field(3)", "FieldInfo("),
+        ("n: float = float('nan')", "nan does not fit the hint (Input should be a finite number)"),
+        ("n: Annotated[int, Field(ge=1)] = 0", "0 does not fit the hint (Input should be greater"),
+        ("n: Annotated[int, Field(default=3)]", "stands inside Field"),
+        ("n: list[int] = [1, 'a']", "[1, 'a'] does not fit the hint"),
+        ("n: list[str] = ()", "() does not fit the hint"),
+        ("n: Literal['a'] = 'b'", "'b' does not fit the hint"),
+        ("n: date = '2020-01-01'", "'2020-01-01' does not fit the hint"),
+        ("n: str = '\\ud800'", "'\\ud800' is no JSON"),
+        ("n: str = " + "'x' * 9999 and 5", "5 does not fit the hint"),
+    ],
+)
+def test_a_default_that_its_own_hint_refuses_is_refused(tmp_path, argument, said):
+    top = "from datetime import date\nfrom typing import Annotated, Literal\n"
+    top += "from pydantic import Field\n"
+    world = edited(WORLD, "socket: str) -> str", f"socket: str, {argument}) -> str")
+    world = edited(world, "COLOURS = {", f"{top}COLOURS = {{")
+    name = argument.partition(":")[0]
+    with pytest.raises(TemplateError) as caught:
+        load_environment(write_environment(tmp_path / "lamp", world=world))
+    assert f"plug_in({name}): the default {said}" in str(caught.value)
+
+
+def test_defaults_that_fit_are_read_in_the_same_order_everywhere():
+    class World(Environment):
+        @tool
+        def act(
+            self,
+            share: float = 1,
+            day: date = date(2020, 1, 1),
+            note: str | None = None,
+            names: set[str] = {"c", "a", "b"},  # noqa: B006
+            size: tuple[int, ...] = (),
+            box: Box = Box(),  # noqa: B008
+        ) -> str: ...
+
+    shown = contract_of(World, {})["act"].parameters["properties"]
+    assert shown["names"]["default"] == ["a", "b", "c"]
+    assert shown["day"]["default"] == "2020-01-01"
+    assert shown["note"]["default"] is None
+
+
+class Box(BaseModel):
+    """An argument that is an object."""
+
+    side: int = 3
