@@ -65,13 +65,17 @@ def print_line(text: str = "") -> None:
 
 
 def print_wrapped(text: str, indent: str) -> None:
-    """A text under an indent, each of its lines wrapped with the rest further in."""
+    """A text under an indent, each of its lines wrapped with the rest further in.
+
+    A word that is longer than the width stays whole, so that a name can be copied.
+    """
     for line in legible(text).split("\n"):
         wrapped = textwrap.wrap(
             line,
             _width(),
             initial_indent=indent,
             subsequent_indent=f"{indent}  ",
+            break_long_words=False,
             break_on_hyphens=False,
         )
         answer().write("".join(f"{part}\n" for part in wrapped or [""]))
@@ -79,10 +83,22 @@ def print_wrapped(text: str, indent: str) -> None:
 
 
 def print_json_line(value: "Mapping[str, object] | Record") -> None:
-    """One JSON object on a line of its own."""
+    """One JSON object on a line of its own; what is not legible is escaped as JSON does it."""
     plain = dict(value) if isinstance(value, Mapping) else value.model_dump(mode="json")
-    answer().write(f"{json.dumps(plain, ensure_ascii=False)}\n")
+    text = json.dumps(plain, ensure_ascii=False)
+    if legible(text) != text or not _can_write(text):
+        text = json.dumps(plain)
+    answer().write(f"{text}\n")
     answer().flush()
+
+
+def _can_write(text: str) -> bool:
+    """Whether the answer's encoding has all letters of a text."""
+    try:
+        text.encode(answer().encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def print_table(

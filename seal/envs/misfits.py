@@ -49,7 +49,9 @@ def _text(error: Any) -> str:  # noqa: ANN401 - pydantic's own dict
         return f"{error['msg']}."
     found = json.dumps(error["input"], ensure_ascii=False, default=str)
     shown = found if len(found) <= _SHOWN else f"{found[: _SHOWN - 1]}…"
-    return f"{error['msg']}, found {shown}."
+    # Neither TOML nor JSON has tuples.
+    wanted = "Input should be a list" if error["type"] == "tuple_type" else error["msg"]
+    return f"{wanted}, found {shown}."
 
 
 def _unknown_key(record: type[BaseModel] | None, place: tuple[int | str, ...]) -> str:

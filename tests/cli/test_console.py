@@ -1,11 +1,14 @@
 """Plain output when piped, and progress that keeps out of the answer's way."""
 
+import contextlib
+import io
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seal.cli.console import note, print_json_line, print_line, print_table, progress
+from seal.cli.console import note, print_json_line, print_line, print_table, print_wrapped, progress
 from seal.report.text import legible
 from seal.types import Candidate
 
@@ -49,6 +52,33 @@ def test_a_json_line_is_one_line_of_one_record(capsys):
     line = capsys.readouterr().out
     assert line.count("\n") == 1
     assert json.loads(line)["texts"] == {"a": "one\ntwo \u2026"}
+
+
+@given(st.text())
+def test_a_json_line_steers_no_terminal_and_says_the_same(text):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        print_json_line({"text": text})
+    line = out.getvalue()
+    assert line == f"{legible(line[:-1])}\n"
+    assert json.loads(line)["text"] == text
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_json_line_is_json_in_every_encoding(encoding):
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="backslashreplace")
+    with contextlib.redirect_stdout(out):
+        print_json_line({"text": "é ü 🙂 \u202e \x9b"})
+    assert json.loads(out.buffer.getvalue().decode(encoding))["text"] == "é ü 🙂 \u202e \x9b"
+
+
+def test_a_long_word_stays_whole_where_texts_are_wrapped(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    print_wrapped("slot set_navigation.constraint.destination; such as one", "  ")
+    assert capsys.readouterr().out.splitlines() == [
+        "  slot",
+        "    set_navigation.constraint.destination;",
+        "    such as one",
+    ]
 
 
 def test_piped_progress_is_silent_for_short_work(capsys):

@@ -55,6 +55,7 @@ def test_two_loads_give_the_same_tasks(lamp):
             "env.toml: limits.step: no such key.\nKeys: steps, call_chars, call_seconds.\nD",
         ),
         (f"{TOML}[limits]\nsteps = 0", "env.toml: limits.steps: Input should be greater than"),
+        (f'trusted = "one"\n{TOML}', 'env.toml: trusted: Input should be a list, found "one".'),
         (f"{TOML}[slots]\nhint = 3", "env.toml: slots.hint"),
         (f"{TOML}entry = 'world.py'", "world.py: no such file.\nenv.toml's `entry` names it."),
         (f"{TOML}entry = 'no.such.module'", "no.such.module: cannot be imported: ModuleNotFound"),
