@@ -9,9 +9,9 @@ from typing import Any
 from jinja2 import ChoiceLoader, FileSystemLoader, StrictUndefined, Template, nodes
 from jinja2.exceptions import TemplateError as JinjaError
 from jinja2.exceptions import TemplateSyntaxError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from seal.envs.files import author_text
+from seal.envs.sandbox import Sandbox, concat
 from seal.envs.time_limit import TookTooLong, within
 from seal.errors import TemplateError, did_you_mean
 
@@ -86,7 +86,7 @@ class WordFile:
             for name, body in ancestor.blocks.items():
                 values.blocks.setdefault(name, []).append(body)
         try:
-            return within(lambda: tidy("".join(values.blocks[block][0](values))))
+            return within(lambda: tidy(concat(values.blocks[block][0](values))))
         except TookTooLong as cause:
             raise TemplateError(f"{self._place(cause)}: block {block}: {cause}.") from cause
         except UnknownNameError as cause:
@@ -124,7 +124,7 @@ class WordFiles:
 
     def __init__(self, folder: Path, defaults: Path) -> None:
         self.folder = folder
-        self._jinja = ImmutableSandboxedEnvironment(
+        self._jinja = Sandbox(
             undefined=StrictUndefined,
             loader=ChoiceLoader(
                 [FileSystemLoader(folder, "utf-8-sig"), FileSystemLoader(defaults)]
@@ -158,6 +158,11 @@ class WordFiles:
         except TemplateSyntaxError as cause:
             yield f"{path}:{cause.lineno}: {_sentence(cause.message)}"
             return
+        except (MemoryError, RecursionError, SyntaxError) as cause:
+            # Not of Jinja: of the Python that it makes.
+            said = cause.msg if isinstance(cause, SyntaxError) else str(cause)
+            yield f"{path}: it is nested too deeply ({said or type(cause).__name__})."
+            return
         extends = f'{{% extends "{base}" %}}'
         if source.split("\n", 1)[0].strip() != extends:
             yield f"{path}:1: the first line must be exactly {extends}"
@@ -190,7 +195,7 @@ class WordFiles:
 
 def _sentence(said: object) -> str:
     """What somebody else's error says, with one full stop."""
-    return f"{str(said).rstrip('.')}."
+    return f"{str(said).rstrip('.') or type(said).__name__}."
 
 
 def _unknown_block(tool: str, name: str, known: set[str]) -> str:
