@@ -276,7 +276,7 @@ class RunFolder:
             except OSError as cause:
                 raise ConfigError(
                     f"{self.path}: another process is writing this run.\n"
-                    "Wait for it, or choose another folder with --out."
+                    "Wait for it, or make another run with --out."
                 ) from cause
             if fresh:
                 self._set_aside()
