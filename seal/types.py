@@ -127,11 +127,11 @@ class Task(Record):
 class Limits(Record):
     """What one turn and one call may cost before it is the policy's fault."""
 
-    steps: int = Field(default=10, ge=1)
+    steps: int = Field(default=10, strict=True, ge=1)
     """Agent messages per turn, the answer included."""
-    call_chars: int = Field(default=20_000, ge=100)
+    call_chars: int = Field(default=20_000, strict=True, ge=100)
     """Characters of one call's arguments, and of one result shown."""
-    call_seconds: float = Field(default=20.0, gt=0)
+    call_seconds: float = Field(default=20.0, strict=True, gt=0)
     """Seconds that one call may run."""
 
 

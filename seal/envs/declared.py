@@ -1,6 +1,7 @@
 """The contract of a world that an author wrote: type hints and rules of its `@tool` methods."""
 
 import inspect
+import re
 import typing
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -32,6 +33,9 @@ _BARE: Mapping[Any, str] = {
     frozenset: "frozenset[T]",
 }
 """Hints that do not say what is inside, and what would."""
+_NAME_CHARS = 64
+_NAME = re.compile(rf"[A-Za-z0-9_]{{1,{_NAME_CHARS}}}")
+"""Names of tools that the APIs of models take."""
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 _SHOWN = 60
 """Characters of a default that does not fit."""
@@ -64,6 +68,21 @@ def contract_of(world: type[Environment], conventions: Conventions) -> Contract:
     return Contract(tools)
 
 
+def refuse_taken_names(world: type[Environment]) -> None:
+    """Refuse a tool that replaces a method of `Environment`: nothing would work as it should.
+
+    Raises:
+        TemplateError: There is such a tool.
+    """
+    owners = [owner for owner in world.__mro__ if owner not in Environment.__mro__]
+    for name, member in (item for owner in owners for item in vars(owner).items()):
+        if hasattr(member, "__seal_tool__") and (name[0] == "_" or name in vars(Environment)):
+            raise TemplateError(
+                f"{_place(member)}: a tool may not be called '{name}': SEAL or Python itself "
+                f"calls a method so.\nCall it such as '{name.strip('_')}_it'."
+            )
+
+
 def _layers(member: Any) -> list[Any]:  # noqa: ANN401
     """A member, and the function inside if it is a class or static method."""
     return [getattr(member, "__func__", None), member]
@@ -75,6 +94,11 @@ def _refuse_odd(name: str, member: Any, world: type[Environment]) -> None:  # no
         raise TemplateError(
             f"{inspect.getsourcefile(world)}: {name} is no method.\n"
             f"Write @tool, and nothing else, on the line above: def {name}(self, ...)"
+        )
+    if not _NAME.fullmatch(name):
+        raise TemplateError(
+            f"{_place(member)}: '{name}' is no name for a tool: a model's API would refuse it.\n"
+            f"Write at most {_NAME_CHARS} letters (a to z), digits and _."
         )
     waits = inspect.iscoroutinefunction(member) or inspect.isasyncgenfunction(member)
     if waits or inspect.isgeneratorfunction(member):

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from seal.envs.contract import Contract
-from seal.envs.declared import contract_of
+from seal.envs.declared import contract_of, refuse_taken_names
 from seal.envs.environment import (
     VERIFY_OPTIONS,
     Conventions,
@@ -59,7 +59,7 @@ class Manifest(Record):
     entry: str = Field(default="env.py", min_length=1)
     """A file of the folder, or the dotted name of an installed module."""
     limits: Limits = Limits()
-    slots: dict[SlotKind, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    slots: dict[SlotKind, Annotated[int, Field(ge=0, strict=True)]] = Field(default_factory=dict)
     """Character budget of each slot kind."""
     trusted: tuple[str, ...] = ()
     """Tasks that are not suspect, whatever speaks against them: a person has looked at gold."""
@@ -289,6 +289,7 @@ def _load_world(folder: Path, manifest: Manifest) -> type[Environment]:
             f"{where}: {len(worlds)} subclasses of Environment here; there must be one."
         )
     _check_options(worlds[0], where)
+    refuse_taken_names(worlds[0])
     return worlds[0]
 
 

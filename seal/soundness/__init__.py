@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from seal.envs.template import EnvironmentTemplate
 from seal.envs.time_limit import patience
 from seal.errors import EnvironmentFailure, SealError, TemplateError
-from seal.soundness.agreement import AGREE_CLAIM, contract_agrees, refuse_taken_names
+from seal.soundness.agreement import AGREE_CLAIM, contract_agrees
 from seal.soundness.catalogue import labels_there, seeds_reproduce, splits_apart, tasks_differ
 from seal.soundness.facts import Facts, LiveValue, collect_facts
 from seal.soundness.finding import Finding, failed_at, problem_of
@@ -76,7 +76,6 @@ def check_environment(
     """
     try:
         template.tasks(None)
-        refuse_taken_names(template)
     except SealError as error:
         yield unloadable(error)
         return

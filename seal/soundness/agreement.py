@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from seal.envs.environment import Environment, check_names
+from seal.envs.environment import check_names
 from seal.envs.template import EnvironmentTemplate
-from seal.errors import EnvironmentFailure, TemplateError, did_you_mean
+from seal.errors import EnvironmentFailure, did_you_mean
 from seal.soundness.finding import Finding, reference, show_command, task_place, tool_place, verdict
 from seal.soundness.probes import allowed_values, gold_of, properties_of
 from seal.types import Rule, ToolContract
@@ -22,22 +22,6 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
-
-
-def refuse_taken_names(template: EnvironmentTemplate) -> None:
-    """A tool that replaces a method of `Environment` would leave nothing that could be checked.
-
-    Raises:
-        TemplateError: There is such a tool.
-    """
-    if template.world.imported_contract() is not None:
-        return
-    taken = [name for name in template.contract.tools if hasattr(Environment, name)]
-    if taken:
-        raise TemplateError(
-            f"{tool_place(template, taken[0])}: a tool may not be called '{taken[0]}', which is "
-            f"a method of Environment.\nCall it such as '{taken[0]}_it'."
-        )
 
 
 def contract_agrees(template: EnvironmentTemplate) -> Iterator[Finding]:

@@ -43,6 +43,15 @@ def refused(folder) -> str:
         ("    @tool\n    async def plug_in(self, socket: str):\n", "env.py:19: plug_in is async"),
         ('    @tool("x")\n    def plug_in(self, socket: str):\n', "env.py:19: cannot be imported"),
         ("    @tool\n    @property\n    def plug_in(self, socket: str):\n", "is given a property"),
+        (
+            "    @tool\n    def draw(self, socket: str):\n",
+            "env.py:19: a tool may not be called 'draw'",
+        ),
+        ("    @tool\n    def call(self, socket: str):\n", "a tool may not be called 'call'"),
+        ("    @tool\n    def state(self, socket: str):\n", "Call it such as 'state_it'"),
+        ("    @tool\n    def __len__(self, socket: str):\n", "a tool may not be called '__len__'"),
+        ("    @tool\n    def größe(self, socket: str):\n", "'größe' is no name for a tool"),
+        (f"    @tool\n    def {'a' * 65}(self, socket: str):\n", "Write at most 64 letters"),
     ],
 )
 def test_tools_that_no_policy_could_call_are_refused(tmp_path, head, said):
@@ -53,6 +62,20 @@ def test_tools_that_no_policy_could_call_are_refused(tmp_path, head, said):
 def test_a_tool_that_yields_is_refused(tmp_path):
     world = edited(WORLD, 'return "plugged in"', 'yield "plugged in"')
     assert "plug_in is a generator" in refused(write_environment(tmp_path / "lamp", world=world))
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("[limits]\nsteps = true", "limits.steps"),
+        ('[limits]\nsteps = "3"', "limits.steps"),
+        ("[limits]\ncall_seconds = true", "limits.call_seconds"),
+        ("[slots]\nguidance = true", "slots.guidance"),
+    ],
+)
+def test_what_is_no_number_is_not_taken_for_one(tmp_path, line, key):
+    folder = write_environment(tmp_path / "lamp", toml=f"{TOML}{line}\n")
+    assert refused(folder).startswith(f"{folder}/env.toml: {key}: Input should be a valid ")
 
 
 @pytest.mark.parametrize("absolute", [True, False])
