@@ -17,15 +17,7 @@ from seal.envs.refusal import call_error
 from seal.envs.template import EnvironmentTemplate
 from seal.envs.time_limit import TookTooLong, within
 from seal.errors import EnvironmentFailure, ToolError, blame, did_you_mean
-from seal.types import (
-    CallError,
-    CheckResult,
-    Score,
-    Task,
-    ToolCall,
-    Turn,
-    content_hash,
-)
+from seal.types import CallError, CheckResult, Score, Task, ToolCall, Turn, content_hash
 
 
 @dataclass(frozen=True, slots=True)
