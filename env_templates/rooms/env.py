@@ -28,6 +28,7 @@ HOUR_FORMS: Mapping[str, Callable[[int], str]] = {
     "14.00": lambda hour: f"{hour:02d}.00",
     "T14": lambda hour: f"T{hour:02d}",
 }
+LETTERS = "ABCDEFGHJKLMNPRSTUVWXYZ"
 NOT_OURS = (
     "Please repaint the {room} room before {day}.",
     "Can you book me a flight for {day} at {hour}?",
@@ -45,9 +46,26 @@ def draw_codes(rng: random.Random, names: tuple[str, ...]) -> dict[str, str]:
     """A code for each name, none of them guessable."""
     codes: set[str] = set()
     while len(codes) < len(names):
-        letter, digit = rng.choice("ABCDEFGHJKLMNPRSTUVWXYZ"), rng.randint(2, 9)
+        letter, digit = rng.choice(LETTERS), rng.randint(2, 9)
         codes.add(f"{letter}{digit}")
     return dict(zip(names, rng.sample(sorted(codes), len(names)), strict=True))
+
+
+def told_apart(*codes: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The same, but no two codes begin alike: the later one takes the next letter that is free."""
+    first = {code[0] for group in codes for code in group.values()}
+    taken: set[str] = set()
+    for group in codes:
+        own = {}
+        for name, code in group.items():
+            letter = code[0]
+            if letter in taken:
+                after = LETTERS.index(letter)
+                letters = LETTERS[after:] + LETTERS[:after]
+                letter = next(one for one in letters if one not in first | taken)
+            taken.add(letter)
+            own[name] = letter + code[1:]
+        yield own
 
 
 def format_rule(key: str) -> Callable[[Any], Rule]:
@@ -82,10 +100,14 @@ class Rooms(Environment):
 
     @classmethod
     def draw(cls, rng: random.Random) -> dict[str, Any]:
+        check_first = rng.randint(1, 3) > 1
+        rooms = draw_codes(rng, tuple(rng.sample(ROOMS, 4)))
+        foods = draw_codes(rng, tuple(rng.sample(FOODS, 3)))
+        rooms, foods = told_apart(rooms, foods)
         return {
-            "check_first": rng.randint(1, 3) > 1,
-            "rooms": draw_codes(rng, tuple(rng.sample(ROOMS, 4))),
-            "foods": draw_codes(rng, tuple(rng.sample(FOODS, 3))),
+            "check_first": check_first,
+            "rooms": rooms,
+            "foods": foods,
             "day": rng.choice(sorted(DAY_FORMS)),
             "hour": rng.choice(sorted(HOUR_FORMS)),
             "length": rng.choice(["minutes", "hours"]),

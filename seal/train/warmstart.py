@@ -22,6 +22,9 @@ DRILLED = 0.2
 """Share of steps that are still drills once the lessons have begun."""
 RECOVERED = 0.5
 """Share of the last steps that are drills of calls after an error; the others are lessons."""
+UNTOLD = 0.2
+"""Share of the lessons among them that state little. With more of these, what words do say of calls
+before others is forgotten."""
 APART = 0.3
 """Share of those drills in which each error is of another convention seed."""
 EMBEDDED = 2 / 3
@@ -187,7 +190,7 @@ def recovery_rows(
                 encode(tokenizer, corpus.correction_drill(rng, 6, apart=rng.random() < APART))
             ],
         )
-    mode = RECOVERY if rng.random() < 0.5 else None
+    mode = RECOVERY if rng.random() < UNTOLD else None
     return batch(
         settings.tokens,
         lambda: encode_lesson(tokenizer, corpus.lesson(rng, settings.tasks, mode=mode)),
