@@ -66,7 +66,7 @@ def in_pairs(made: list[Row]) -> None:
 def strange(files: dict[str, str]) -> None:
     """Names and texts in other letters."""
     for name in ("env.py", "tasks.jsonl", "slots.toml"):
-        text = files[name].replace("plug_in", "einstöpseln").replace("socket", "dose")
+        text = files[name].replace("plug_in", "einstoepseln").replace("socket", "dose")
         text = text.replace("warm", "café").replace("cold", "冷")
         files[name] = text.replace("Please", "🙏 Prière:").replace("lamp-", "лампа-")
     files["env.toml"] = files["env.toml"].replace('"lamp"', '"лампа"')
