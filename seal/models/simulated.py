@@ -36,6 +36,8 @@ class Reader:
     """How often it acts where it should ask or decline and was not told to; None: as it errs."""
     everywhere: bool = False
     """Whether it reads a rule wherever it stands: in any tool's words, in any message so far."""
+    heard: tuple[str, ...] = ()
+    """Messages from before the dialogue that it has read, if it reads everywhere."""
     corrections: int = 1
     """Errors that it corrects in one turn, where their messages say how."""
 
@@ -210,7 +212,7 @@ class _Reading:
         for name, said in call.as_said.items():
             texts = [words, *self._heard]
             if self.reader.everywhere:
-                texts += self._words.values()
+                texts += [*self._words.values(), *self.reader.heard]
             if self._knows(call, name, texts):
                 continue
             if self._errs(self.reader.errs, "argument", index, name, words):

@@ -11,7 +11,7 @@ import shutil
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -53,12 +53,12 @@ CORRECTIONS = 6
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """Dialogues that begin with the same words, each as if it were the only one."""
+    """Dialogues that begin with the same words."""
 
     words: Piece
     """The system message: none of it is learned."""
     dialogues: list[list[Piece]]
-    """What follows the words, a task each."""
+    """What follows the words, each as if it were the only one."""
 
     @property
     def pieces(self) -> list[Piece]:
@@ -96,12 +96,15 @@ class Corpus:
         return self._kept[key]
 
     def lesson(
-        self, rng: random.Random, tasks: int, tools: int | None = None, mode: Mode | None = None
+        self,
+        rng: random.Random,
+        tasks: int,
+        tools: int | None = None,
+        mode: Mode | None = None,
+        *,
+        apart: bool = False,
     ) -> Lesson:
-        """Dialogues over several tasks, under words of their own.
-
-        Every task begins with nothing but the words, since there a policy must read: a second one
-        in the same dialogue would copy the forms of the first.
+        """Several tasks under words of their own.
 
         Args:
             rng: Where it comes from.
@@ -109,6 +112,8 @@ class Corpus:
             tools: How many tools it shows at least; None: all of them. A short prompt leaves more
                 of a step's tokens to learn from.
             mode: What words and messages state; None: as chance has it.
+            apart: Whether every task is a dialogue of its own, which must read the words, as a
+                second one in the same dialogue would copy the forms of the first.
         """
         mode = mode or rng.choices([m for _, m in MODES], [w for w, _ in MODES])[0]
         template = self.template(rng, bare=rng.random() < mode.bare)
@@ -120,7 +125,14 @@ class Corpus:
             policy, seed = SimulatedPolicy(teacher), rng.randrange(10**9)
             outcome = roll_out(arena, task, policy, sample=0, seed=seed, sampling=Sampling())
             rollouts.append(rollout_pieces(arena, task, outcome.rollout))
-        return Lesson(rollouts[0][0], [pieces[1:] for pieces in rollouts])
+            if not apart:
+                # What a message has said once, it need not say again.
+                teacher = replace(teacher, heard=(*teacher.heard, *_errors(outcome.rollout)))
+        dialogues = [pieces[1:] for pieces in rollouts]
+        if not apart:
+            between = Piece("\n", sampled=False)
+            dialogues = [[piece for pieces in dialogues for piece in (between, *pieces)][1:]]
+        return Lesson(rollouts[0][0], dialogues)
 
     def drills(
         self, rng: random.Random, count: int, *, messages: float
@@ -229,6 +241,11 @@ def _tasks(
         if needed <= set(shown):
             count -= 1
             yield task.model_copy(update={"tools": shown})
+
+
+def _errors(rollout: Rollout) -> list[str]:
+    steps = [step for turn in rollout.turns for step in turn.steps]
+    return [result.content for step in steps for result in step.results if result.error]
 
 
 def rollout_pieces(arena: Arena, task: Task, rollout: Rollout) -> list[Piece]:

@@ -140,15 +140,11 @@ def plan_drill(
 def drilled_argument(
     template: EnvironmentTemplate, questions: Questions, rng: random.Random
 ) -> tuple[str, str]:
-    """The tool and argument of a drill: every kind of rule alike, but for more of codes.
-
-    Of one kind every argument is as likely, however many tools have it.
-    """
-    kinds: dict[str, dict[str, list[tuple[str, str]]]] = {}
+    """The tool and argument of a drill: every kind of rule alike, but for more of codes."""
+    kinds: dict[str, list[tuple[str, str]]] = {}
     for place in sorted(questions):
         rule = template.contract[place[0]].rules[place[1]]
-        kind = kinds.setdefault(next(iter(rule.stated()), ""), {})
-        kind.setdefault(place[1], []).append(place)
+        kinds.setdefault(next(iter(rule.stated()), ""), []).append(place)
     codes = kinds.get("allowed")
     pick = codes if codes and rng.random() < CODES else kinds[rng.choice(sorted(kinds))]
-    return rng.choice(pick[rng.choice(sorted(pick))])
+    return rng.choice(pick)

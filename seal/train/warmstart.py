@@ -22,9 +22,6 @@ DRILLED = 0.2
 """Share of steps that are still drills once the lessons have begun."""
 RECOVERED = 0.5
 """Share of the last steps that are drills of calls after an error; the others are lessons."""
-UNTOLD = 0.2
-"""Share of the lessons among them that state little. With more of these, what words do say of calls
-before others is forgotten."""
 APART = 0.3
 """Share of those drills in which each error is of another convention seed."""
 EMBEDDED = 2 / 3
@@ -76,8 +73,11 @@ class WarmStartSettings:
     """Steps, last of all, on errors and the calls that they teach."""
     tokens: int = 2500
     """Tokens of a step; a step of drills has half as many."""
-    tasks: int = 5
+    tasks: int = 3
     """Tasks of a lesson, all under the same words; more where few tools are shown."""
+    apart: bool = False
+    """Whether each is a dialogue of its own. A model that has yet to find how a name in a message
+    leads to a code finds it sooner where an earlier call in the same dialogue has the code too."""
     rate: float = 1.5e-3
     seed: int = 0
 
@@ -168,10 +168,11 @@ def _curriculum(
         if rng.random() < DRILLED:
             yield drills(1.0)
         else:
-            yield batch(
-                settings.tokens,
-                lambda: encode_lesson(tokenizer, corpus.lesson(rng, tasks, few)),  # noqa: B023
-            )
+
+            def lesson() -> Lesson:
+                return corpus.lesson(rng, tasks, few, apart=settings.apart)  # noqa: B023
+
+            yield batch(settings.tokens, lambda: encode_lesson(tokenizer, lesson()))
     for _ in range(settings.recovery_steps):
         yield recovery_rows(tokenizer, corpus, settings, rng)
 
@@ -190,11 +191,12 @@ def recovery_rows(
                 encode(tokenizer, corpus.correction_drill(rng, 6, apart=rng.random() < APART))
             ],
         )
-    mode = RECOVERY if rng.random() < UNTOLD else None
-    return batch(
-        settings.tokens,
-        lambda: encode_lesson(tokenizer, corpus.lesson(rng, settings.tasks, mode=mode)),
-    )
+    mode = RECOVERY if rng.random() < 0.5 else None
+
+    def lesson() -> Lesson:
+        return corpus.lesson(rng, settings.tasks, mode=mode, apart=settings.apart)
+
+    return batch(settings.tokens, lambda: encode_lesson(tokenizer, lesson()))
 
 
 def batch(tokens: int, make: Callable[[], list[Encoded]]) -> list[Encoded]:
