@@ -2,7 +2,7 @@
 
 Signals reach the main thread alone, and rollouts run in many. So a watching thread raises an
 exception in the one whose time is up; it arrives at the next step of Python there. What waits
-inside a library's own code is ended in the main thread only.
+inside a library's own code is ended in the main thread only, by a signal.
 """
 
 import ctypes
@@ -149,7 +149,12 @@ class _Watch:
             if running.ended:
                 _raise_in(running.thread, None)
 
+    def of(self, thread: int) -> _Running | None:
+        """The call of a thread that is watched."""
+        return self._running.get(thread)
+
     def _start(self) -> None:
+        _listen()
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="time limit", daemon=True)
@@ -170,13 +175,31 @@ def _interrupt(running: _Running) -> None:
     """Tell a call to end, and again at every tick until it does."""
     running.ended += 1
     main = threading.main_thread().ident == running.thread
-    if main and running.ended > 1 and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # It waits for something outside of Python: a user would interrupt it. One exception is
-        # enough, since a second one could arrive after the call.
+    if main and running.ended > 1 and _WAKES and signal.getsignal(_WAKES) is _wake:
+        # It waits for something outside of Python, which a signal ends. One exception is enough,
+        # since a second one could arrive after the call.
         _raise_in(running.thread, None)
-        signal.pthread_kill(running.thread, signal.SIGINT)
+        signal.pthread_kill(running.thread, _WAKES)
     else:
         _raise_in(running.thread, TimeIsUp)
+
+
+_WAKES: signal.Signals | None = getattr(signal, "SIGVTALRM", None)
+"""The signal that ends what waits in the main thread: not the user's, which a shell may have made
+that its background ignores."""
+
+
+def _listen() -> None:
+    """Be ready for that signal; only the main thread can, and an author's own handler stays."""
+    main = threading.current_thread() is threading.main_thread()
+    if main and _WAKES and signal.getsignal(_WAKES) is signal.SIG_DFL:
+        signal.signal(_WAKES, _wake)
+
+
+def _wake(_signal: int, _frame: object) -> None:
+    running = _WATCH.of(threading.get_ident())
+    if running is not None and running.ended:
+        raise TimeIsUp
 
 
 def _raise_in(thread: int, error: type[BaseException] | None) -> None:

@@ -1,5 +1,6 @@
 """A call that does not come to an end is ended, wherever it runs; what comes after it is not."""
 
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -89,10 +90,16 @@ def sleeping() -> None:
     time.sleep(1000)
 
 
-def test_what_waits_is_ended_in_the_main_thread():
-    with pytest.raises(TookTooLong):
-        within(sleeping, wait=0.1)
-    assert within(lambda: 3) == 3
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
+def test_what_waits_is_ended_in_the_main_thread(handler):
+    # A shell lets what it runs in the background ignore the user's interrupts.
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.raises(TookTooLong):
+            within(sleeping, wait=0.1)
+        assert within(lambda: 3) == 3
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_waiting_for_others_is_no_work():
