@@ -147,14 +147,14 @@ def log(run: Run, json: options.Json = False) -> None:
             print_generation(generation)
     if json:
         accepted = sum(generation.accepted for generation in generations)
-        finished = folder.result() is not None
+        finished = folder.finished
         print_json_line(
             {"generations": len(generations), "accepted": accepted, "finished": finished}
         )
         return
     if not generations:
         print_line(f"{run}: no generation is finished yet")
-    if folder.result() is None:
+    if not folder.finished:
         print_line("This run is unfinished; the command that began it resumes it.")
 
 
@@ -187,7 +187,7 @@ def diff(
         print_json_line({"first": a.id, "second": b.id, "changed": len(slots)})
     else:
         print_line(f"{len(slots)} slots differ between {a.id} and {b.id}")
-        if folder.result() is None:
+        if not folder.finished:
             print_line("This run is unfinished; the command that began it resumes it.")
     raise typer.Exit(0 if slots else 1)
 
@@ -210,7 +210,7 @@ def promote(
 
     folder, _ = _opened(run)
     template = environment_of(folder)
-    if folder.result() is None:
+    if not folder.finished:
         raise ConfigError(
             f"{run}: this run is unfinished: what is in force now may still be taken back.\n"
             "The command that began it resumes it; promote its words then."

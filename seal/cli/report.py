@@ -23,7 +23,7 @@ def report(
     from seal.report.html import write_report
 
     path = write_report(run, out)
-    if RunFolder(run).result() is None:
+    if not RunFolder(run).finished:
         note(f"{run}: this run is unfinished; the report is about what is there.", quiet=quiet)
     if json:
         print_json_line({"report": str(path)})

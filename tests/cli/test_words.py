@@ -145,6 +145,16 @@ def test_what_is_no_candidate_is_said_in_a_line(seal, tmp_path, name, said):
     assert said in err
 
 
+@pytest.mark.parametrize("text", ["{", "[]", "null", ""])
+def test_a_run_with_a_spoilt_result_still_has_its_log_and_its_words(seal, tmp_path, text):
+    evolved_run(write_environment(tmp_path / "lamp"), tmp_path)
+    (tmp_path / "run" / "result.json").write_text(text)
+    for command in ("log", "diff"):
+        code, out, _ = seal(command, "run")
+        assert code == 0, command
+        assert out
+
+
 def test_show_prints_a_task_with_its_gold(seal, tmp_path):
     code, out, _ = seal("show", write_environment(tmp_path / "lamp"), "--task", "lamp-01")
     assert code == 0
