@@ -4,7 +4,6 @@ The official executor evaluates call strings and keeps its instances in module g
 is a method of an instance that this world owns, with arguments that the contract has checked.
 """
 
-import copy
 import decimal
 import importlib.util
 import json
@@ -20,7 +19,7 @@ from pydantic import JsonValue
 
 from seal.envs.bfcl_data import CLASSES
 from seal.envs.bfcl_errors import API_FOLDER, EXECUTION, error_code, masked, stable
-from seal.envs.environment import copied
+from seal.envs.environment import SCALARS, copied
 from seal.errors import ToolError
 from seal.types import Arguments
 
@@ -62,21 +61,9 @@ def _api_class(package: Path, name: str) -> type[Any]:
             sys.path.remove(str(package.parent))
     if hasattr(module, "deepcopy"):
         # Every scenario begins with a copy of all defaults.
-        vars(module)["deepcopy"] = _deepcopy
+        vars(module)["deepcopy"] = copied
     found: type[Any] = getattr(module, name)
     return found
-
-
-def _deepcopy(value: Any) -> Any:  # noqa: ANN401
-    """As `copy.deepcopy`, faster where all is JSON and no part of it is there twice."""
-    kind = type(value)
-    if kind in _SCALARS:
-        return value
-    if kind is dict:
-        return {key: _deepcopy(item) for key, item in value.items()}
-    if kind is list:
-        return [_deepcopy(item) for item in value]
-    return copy.deepcopy(value)
 
 
 @contextmanager
@@ -170,7 +157,7 @@ class ApiWorld:
         for name, instance in self._instances.items():
             if name not in self._seen:
                 self._seen[name] = {
-                    f"{name}.{attribute}": value if type(value) in _SCALARS else plain(value)
+                    f"{name}.{attribute}": value if type(value) in SCALARS else plain(value)
                     for attribute, value in vars(instance).items()
                     if attribute[0] != "_"
                 }
@@ -243,20 +230,19 @@ def _count(item: Any, enough: int) -> int:  # noqa: ANN401 - a file or a directo
     return seen
 
 
-_SCALARS = frozenset({str, int, float, bool, type(None)})
 _TEXTS = frozenset({str})
 
 
 def plain(value: Any, depth: int = 0) -> JsonValue:  # noqa: ANN401 - what an API keeps
     """A copy in JSON's types, equal to another exactly when the originals are equal."""
     kind = type(value)
-    simple: JsonValue = value if kind in _SCALARS else "…"
-    if kind in _SCALARS or depth > _DEPTH:
+    simple: JsonValue = value if kind in SCALARS else "…"
+    if kind in SCALARS or depth > _DEPTH:
         return simple
     if kind is dict:
         return dict(value) if _row(value) else _table(value, depth)
     if kind is list:
-        scalars = _SCALARS.issuperset(map(type, value))
+        scalars = SCALARS.issuperset(map(type, value))
         return list(value) if scalars else [plain(item, depth + 1) for item in value]
     if kind is set:
         return sorted((plain(item, depth + 1) for item in value), key=repr)
@@ -266,7 +252,7 @@ def plain(value: Any, depth: int = 0) -> JsonValue:  # noqa: ANN401 - what an AP
 def _row(value: dict[Any, Any]) -> bool:
     """Whether a copy needs no look at each entry, as for most."""
     return (
-        _SCALARS.issuperset(map(type, value.values()))
+        SCALARS.issuperset(map(type, value.values()))
         and _TEXTS.issuperset(map(type, value))
         and "#" not in "".join(value)
     )
@@ -275,7 +261,7 @@ def _row(value: dict[Any, Any]) -> bool:
 def _table(value: dict[Any, Any], depth: int) -> dict[str, JsonValue]:
     return {
         key if type(key) is str and key[:1] != "#" else _key(key): (
-            item if type(item) in _SCALARS else plain(item, depth + 1)
+            item if type(item) in SCALARS else plain(item, depth + 1)
         )
         for key, item in value.items()
     }

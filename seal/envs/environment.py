@@ -1,5 +1,6 @@
 """What an author writes: a world with typed tools, and how it says no."""
 
+import copy
 import inspect
 import random
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +21,8 @@ VERIFY_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "verify_outputs": ("reads", "all"),
 }
 """What an environment may choose of its verifier, as attributes of its class."""
+SCALARS = frozenset({str, int, float, bool, type(None)})
+"""JSON's types that hold nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +181,13 @@ def _plain(value: Any) -> JsonValue:  # noqa: ANN401 - whatever an author keeps 
     return value if value is None or isinstance(value, str | int | float | bool) else repr(value)
 
 
-def copied(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """A deep copy of JSON, without the bookkeeping that any other value would need."""
-    if type(value) is dict:
+def copied(value: Any) -> Any:  # noqa: ANN401 - JSON, as a rule
+    """A deep copy, of JSON without the bookkeeping that any other value needs."""
+    kind = type(value)
+    if kind in SCALARS:
+        return value
+    if kind is dict:
         return {key: copied(item) for key, item in value.items()}
-    if type(value) is list:
+    if kind is list:
         return [copied(item) for item in value]
-    return value
+    return copy.deepcopy(value)

@@ -76,8 +76,8 @@ class WarmStartSettings:
     tasks: int = 3
     """Tasks of a lesson, all under the same words; more where few tools are shown."""
     apart: bool = False
-    """Whether each is a dialogue of its own. A model that has yet to find how a name in a message
-    leads to a code finds it sooner where an earlier call in the same dialogue has the code too."""
+    """Whether each is a dialogue of its own. If not, an earlier call may have a code too, so that a
+    model which has yet to learn look-up has more than one way to find it."""
     rate: float = 1.5e-3
     seed: int = 0
 
