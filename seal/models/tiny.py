@@ -1,9 +1,11 @@
 """`tiny`: a policy of about a million weights, small enough to be trained on a CPU in minutes.
 
 It has the shape of Qwen3, and a structured start. From a random start, a model of this size does
-not find within minutes how to copy a code from its prompt into a call; so the heads of layer 0
-begin by looking one, two and three tokens back, and heads of later layers begin by matching on what
-those carry and copying what they find. All weights stay trainable, and it loads as plain Qwen3.
+not find within minutes how to look up in its prompt what a user named. Here the heads of layer 0
+begin by looking one and two tokens back, heads of layer 1 by finding what was said last, and heads
+of later layers by matching on what was found and copying what follows there. What is left to learn
+is which of the words said last to look for. All weights stay trainable, and it loads as plain
+Qwen3.
 """
 
 from collections.abc import Iterable
@@ -21,8 +23,12 @@ CONTEXT = 4096
 ROTARY_BASE = 1e6
 _SEEN = 64
 """Dimensions of the hidden state in which a token is known at the start."""
-_CARRIED = {1: range(64, 96), 2: range(96, 112), 3: range(112, 128)}
+_CARRIED = {1: range(64, 88), 2: range(88, 104)}
 """The dimensions that carry the token so many places back."""
+_FOUND = range(104, 128)
+"""The dimensions for tokens found elsewhere: apart from the present token, they are matched on."""
+_CLOSE, _FAR = range(7, 10), range(11, 14)
+"""Rotations by which a head sees about the last 20 tokens, and about the last 100."""
 _SPECIAL = ["<|pad|>", START, END, CALL, CALL_END]
 # Values keep the same tokens in words and in calls: capitals, digits and points stand alone. So do
 # names in words and in what users say: a space goes with the word behind it, never with a comma.
@@ -86,10 +92,10 @@ def tiny_model(vocabulary: int, seed: int, *, structured: bool = True) -> "Qwen3
 
 
 def _structure(model: "Qwen3ForCausalLM") -> None:
-    """Set layer 0 to look back, and the later layers to match and copy.
+    """Set layer 0 to look back, layer 1 to match and to find, the later ones to match on both.
 
-    These are induction heads (Olsson et al. 2022), one for each distance. Tokens are known by the
-    first dimensions alone, so that what layer 0 carries disturbs neither a match nor the output.
+    Heads that match are induction heads (Olsson et al. 2022), one for each distance. Tokens are
+    known by the first dimensions alone, so that what is carried or found disturbs no output.
     """
     import torch
 
@@ -100,9 +106,19 @@ def _structure(model: "Qwen3ForCausalLM") -> None:
     layers = list(model.model.layers)
     for layer in layers:
         layer.mlp.down_proj.weight.zero_()
-    _look_back(layers[0].self_attn, brief)
-    for depth, layer in enumerate(layers[1:]):
-        _match_and_copy(layer.self_attn, brief, _CARRIED if depth else [1, 2])
+    first, second, *later = [layer.self_attn for layer in layers]
+    _look_back(first, brief)
+    for attention in (second, *later):
+        attention.q_norm.weight.fill_(1.6)
+        attention.k_norm.weight.fill_(1.6)
+        _match(attention, 0, brief, back=1)
+    _match(second, 1, brief, back=2)
+    _find(second, 2, brief, _CLOSE)
+    _find(second, 3, brief, _FAR)
+    for attention, reach in zip(later, (_CLOSE, _FAR), strict=True):
+        _match(attention, 1, brief, back=1, found=True)
+        _match(attention, 2, brief, back=2, found=True)
+        _find(attention, 3, None, reach)
 
 
 def _look_back(attention: "Qwen3Attention", brief: "torch.Tensor") -> None:
@@ -134,46 +150,61 @@ def _look_back(attention: "Qwen3Attention", brief: "torch.Tensor") -> None:
         )
 
 
-def _match_and_copy(
-    attention: "Qwen3Attention", brief: "torch.Tensor", distances: Iterable[int]
+def _match(
+    attention: "Qwen3Attention", head: int, brief: "torch.Tensor", *, back: int, found: bool = False
 ) -> None:
-    """Each head finds where the present token was so many places back, and copies what is there.
+    """The head sees where a token stood so many places back, and copies what stands there.
 
-    The other heads copy from wherever they will learn to look: the last one the token there, others
-    the one before it. They copy so strongly that later layers match on what was found rather than
-    on the present token; so a code can be looked up by a name that was said elsewhere.
+    Which token is the present one, or those that were found: so a code is looked up by a name that
+    was said elsewhere.
     """
     import torch
 
     half = HEAD_SIZE // 2
-    attention.q_norm.weight.fill_(1.6)
-    attention.k_norm.weight.fill_(1.6)
-    matched = list(distances)
-    for head, back in enumerate(matched):
-        rows = slice(head * HEAD_SIZE, (head + 1) * HEAD_SIZE)
-        place = _CARRIED[back]
-        width = len(place)
-        # The slowest rotations: with these alone, a match does not depend on the distance.
-        slow = torch.arange(half - width // 2, half)
-        slow = torch.cat([slow, slow + half])
-        query, key, value = torch.zeros(3, HEAD_SIZE, HIDDEN)
+    rows = slice(head * HEAD_SIZE, (head + 1) * HEAD_SIZE)
+    place = _CARRIED[back]
+    width = len(place)
+    # The slowest rotations: with these alone, a match does not depend on the distance.
+    slow = torch.arange(half - width // 2, half)
+    slow = torch.cat([slow, slow + half])
+    query, key, value = torch.zeros(3, HEAD_SIZE, HIDDEN)
+    if found:
+        query[slow, list(_FOUND[:width])] = 1.0
+    else:
         query[slow, :_SEEN] = brief[:width]
-        key[slow, list(place)] = 1.0
-        value[:, :_SEEN] = torch.eye(_SEEN)
-        attention.q_proj.weight[rows] = query
-        attention.k_proj.weight[rows] = key
-        attention.v_proj.weight[rows] = value
-        # Of what stands further on, only a trace: it is not what follows in a repeated text.
-        attention.o_proj.weight[:, rows] = value.T * (0.15 if back == 1 else 0.05)
-    for head in range(len(matched), HEADS):
-        rows = slice(head * HEAD_SIZE, (head + 1) * HEAD_SIZE)
-        read, write = torch.zeros(2, HEAD_SIZE, HIDDEN)
-        if head < HEADS - 1:
-            read[: len(brief), list(_CARRIED[1])] = torch.eye(len(brief))
-            write[: len(brief), :_SEEN] = brief
-        else:
-            read[:, :_SEEN] = write[:, :_SEEN] = torch.eye(_SEEN)
-        # Keys that hardly differ: before they learn to look, these heads see everything alike.
-        attention.k_proj.bias[rows][half // 2 : half] = 1.5
-        attention.v_proj.weight[rows] = read
-        attention.o_proj.weight[:, rows] = 0.35 * write.T
+    key[slow, list(place)] = 1.0
+    value[:, :_SEEN] = torch.eye(_SEEN)
+    attention.q_proj.weight[rows] = query
+    attention.k_proj.weight[rows] = key
+    attention.v_proj.weight[rows] = value
+    # Two places behind the present token there is not what follows in a repeated text.
+    attention.o_proj.weight[:, rows] = value.T * (0.05 if back == 2 and not found else 0.15)
+
+
+def _find(
+    attention: "Qwen3Attention", head: int, brief: "torch.Tensor | None", reach: range
+) -> None:
+    """The head sees what was said last, all of it alike; it will learn what to look for.
+
+    Args:
+        attention: The layer's.
+        head: Which of its heads.
+        brief: What the tokens seen are written in, as found; None: they are copied.
+        reach: Rotations that go once round in some multiple of the distance to be seen.
+    """
+    import torch
+
+    half = HEAD_SIZE // 2
+    rows = slice(head * HEAD_SIZE, (head + 1) * HEAD_SIZE)
+    read, write = torch.zeros(2, HEAD_SIZE, HIDDEN)
+    if brief is None:
+        read[:, :_SEEN] = write[:, :_SEEN] = torch.eye(_SEEN)
+    else:
+        width = len(_FOUND)
+        read[:width, :_SEEN] = brief[:width]
+        write[:width, list(_FOUND)] = torch.eye(width)
+    for projection in (attention.q_proj, attention.k_proj):
+        projection.bias[rows][:half][list(reach)] = 1.5
+        projection.weight[rows] *= 0.3
+    attention.v_proj.weight[rows] = read
+    attention.o_proj.weight[:, rows] = 0.35 * write.T

@@ -11,7 +11,7 @@ import shutil
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -24,6 +24,7 @@ from seal.rollout.agent import Arena, roll_out
 from seal.train.drills import (
     REFUSALS,
     Questions,
+    call_drill,
     correction,
     drilled_argument,
     plan_drill,
@@ -47,18 +48,20 @@ RENEWED = 0.1
 """Chance that a lesson is of a seed that was not at hand."""
 PLAN_DRILLS = 0.15
 """Chance of drills to ask what is to be called before what."""
+CALL_DRILLS = 0.5
+"""Chance of drills by whole messages to ask for whole calls."""
 CORRECTIONS = 6
 """Errors of one turn that a lesson's teacher corrects: with no rule stated, they come in a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """Dialogues that begin with the same words."""
+    """Dialogues that begin with the same words, each as if it were the only one."""
 
     words: Piece
     """The system message: none of it is learned."""
     dialogues: list[list[Piece]]
-    """What follows the words, each as if it were the only one."""
+    """What follows the words, a task each."""
 
     @property
     def pieces(self) -> list[Piece]:
@@ -101,10 +104,11 @@ class Corpus:
         tasks: int,
         tools: int | None = None,
         mode: Mode | None = None,
-        *,
-        apart: bool = False,
     ) -> Lesson:
-        """Several tasks under words of their own.
+        """Dialogues over several tasks, under words of their own.
+
+        Every task begins with nothing but the words, since there a policy must read: a second one
+        in the same dialogue would copy the forms of the first.
 
         Args:
             rng: Where it comes from.
@@ -112,8 +116,6 @@ class Corpus:
             tools: How many tools it shows at least; None: all of them. A short prompt leaves more
                 of a step's tokens to learn from.
             mode: What words and messages state; None: as chance has it.
-            apart: Whether every task is a dialogue of its own, which must read the words, as a
-                second one in the same dialogue would copy the forms of the first.
         """
         mode = mode or rng.choices([m for _, m in MODES], [w for w, _ in MODES])[0]
         template = self.template(rng, bare=rng.random() < mode.bare)
@@ -125,14 +127,7 @@ class Corpus:
             policy, seed = SimulatedPolicy(teacher), rng.randrange(10**9)
             outcome = roll_out(arena, task, policy, sample=0, seed=seed, sampling=Sampling())
             rollouts.append(rollout_pieces(arena, task, outcome.rollout))
-            if not apart:
-                # What a message has said once, it need not say again.
-                teacher = replace(teacher, heard=(*teacher.heard, *_errors(outcome.rollout)))
-        dialogues = [pieces[1:] for pieces in rollouts]
-        if not apart:
-            between = Piece("\n", sampled=False)
-            dialogues = [[piece for pieces in dialogues for piece in (between, *pieces)][1:]]
-        return Lesson(rollouts[0][0], dialogues)
+        return Lesson(rollouts[0][0], [pieces[1:] for pieces in rollouts])
 
     def drills(
         self, rng: random.Random, count: int, *, messages: float
@@ -142,11 +137,14 @@ class Corpus:
         Args:
             rng: Where they come from.
             count: Questions of each.
-            messages: Chance, where values are asked for, to ask by whole user messages.
+            messages: Chance, where values are asked for, to ask by whole user messages; half of
+                these ask for whole calls.
         """
         kind, whole = rng.random(), rng.random() < messages
         if kind < PLAN_DRILLS:
             return lambda: self.plan_drill(rng, count)
+        if whole and rng.random() < CALL_DRILLS:
+            return lambda: self.call_drill(rng, count)
         return lambda: self.value_drill(rng, count, messages=whole)
 
     def value_drill(self, rng: random.Random, count: int, *, messages: bool = False) -> list[Piece]:
@@ -163,6 +161,25 @@ class Corpus:
         stated = said(template.contract[tool], argument, rng)
         asked = rng.choices(questions[tool, argument], k=count)
         return value_drill(argument, stated, asked, messages=messages)
+
+    def call_drill(self, rng: random.Random, count: int) -> list[Piece]:
+        """All rules of one tool in words, and calls of it to make.
+
+        Where no message has all that a call needs, one value is asked for instead.
+
+        Args:
+            rng: Where it comes from.
+            count: How many calls.
+        """
+        template = self.template(rng)
+        questions = self._questions_of(template)
+        place = drilled_argument(template, questions, rng)
+        asked = [question for question in questions[place] if question.whole]
+        if not asked:
+            return self.value_drill(rng, count, messages=True)
+        tool = template.contract[place[0]]
+        stated = {argument: said(tool, argument, rng) for argument in tool.rules}
+        return list(call_drill(place[0], stated, rng.choices(asked, k=count)))
 
     def correction_drill(
         self, rng: random.Random, count: int, *, apart: bool = False
@@ -241,11 +258,6 @@ def _tasks(
         if needed <= set(shown):
             count -= 1
             yield task.model_copy(update={"tools": shown})
-
-
-def _errors(rollout: Rollout) -> list[str]:
-    steps = [step for turn in rollout.turns for step in turn.steps]
-    return [result.content for step in steps for result in step.results if result.error]
 
 
 def rollout_pieces(arena: Arena, task: Task, rollout: Rollout) -> list[Piece]:

@@ -30,11 +30,13 @@ class Question:
     message: str
     """The user message."""
     clear: bool
-    """Whether no other value in the message could be meant."""
+    """Whether the message has the value, and no other one that could be meant."""
     gold: str
     """As JSON."""
     call: GoldCall
     """The call that it is an argument of."""
+    whole: bool
+    """Whether the message has every value that rules of the call are about."""
 
 
 Questions = Mapping[tuple[str, str], Sequence[Question]]
@@ -56,14 +58,18 @@ def _asked(template: EnvironmentTemplate, task: Task) -> list[tuple[tuple[str, s
     for turn in task.turns:
         calls = turn.gold or ()
         for call in calls:
-            for name in template.contract[call.tool].rules:
-                if name not in call.arguments:
-                    continue
-                # What is said as the tool wants it is asked for too: else all would be converted.
-                said = call.as_said.get(name, call.arguments[name])
+            # What is said as the tool wants it is asked for too: else all would be converted.
+            said = {
+                name: str(call.as_said.get(name, call.arguments[name]))
+                for name in template.contract[call.tool].rules
+                if name in call.arguments
+            }
+            whole = all(text in turn.user for text in said.values())
+            for name, text in said.items():
                 meant = {json.dumps(c.arguments[name]) for c in calls if name in c.arguments}
+                clear = len(meant) == 1 and text in turn.user
                 gold = json.dumps(call.arguments[name])
-                question = Question(str(said), turn.user, len(meant) == 1, gold, call)
+                question = Question(text, turn.user, clear, gold, call, whole)
                 found.append(((call.tool, name), question))
     return found
 
@@ -90,6 +96,29 @@ def value_drill(
             Piece("\n", sampled=False),
         ]
     return pieces
+
+
+def call_drill(
+    tool: str, stated: Mapping[str, str], questions: Sequence[Question]
+) -> Iterator[Piece]:
+    """The rules of a tool's arguments in words, and its calls for whole messages.
+
+    A message may ask for other calls too: what the tool is to be called with depends on it.
+
+    Args:
+        tool: The tool; it is named, so that its arguments alone are learned.
+        stated: What words say of each argument.
+        questions: Of any argument; their messages have all that the call needs.
+    """
+    lines = "".join(f" {argument}: {text}\n" for argument, text in stated.items())
+    yield Piece(lines, sampled=False)
+    for question in questions:
+        call = call_text(tool, json.dumps(question.call.arguments))
+        named, mark, arguments = call.partition('"arguments')
+        asked = heard_text([Message("user", question.message)])
+        yield Piece(f"{asked}{named}{mark}", sampled=False)
+        yield Piece(f"{arguments}{END}", sampled=True)
+        yield Piece("\n", sampled=False)
 
 
 def correction(argument: str, question: Question, told: str, rng: random.Random) -> Iterator[Piece]:

@@ -21,7 +21,7 @@ from seal.train.warmstart import (
 
 RANK, ALPHA = 16, 32
 PRETRAINED = WarmStartSettings(
-    drill_steps=20, lesson_steps=120, recovery_steps=0, tokens=1500, tasks=6, apart=True, rate=2e-3
+    drill_steps=20, lesson_steps=120, recovery_steps=0, tokens=1500, tasks=6, rate=2e-3
 )
 """How a model learns that knows language already."""
 _WARM_UP = 5
@@ -130,7 +130,7 @@ def _rows(
 
     def lessons() -> list[Encoded]:
         tools = rng.randint(2, 4) if short else None
-        lesson = corpus.lesson(rng, settings.tasks, tools, apart=settings.apart)
+        lesson = corpus.lesson(rng, settings.tasks, tools)
         return encode_lesson(tokenizer, lesson)
 
     return batch(settings.tokens, lessons)

@@ -18,10 +18,15 @@ if TYPE_CHECKING:
 
 IGNORED = -100
 """The label of a token that is not learned from."""
+VALUES = 50
+"""Steps of drills before the first whole messages; twice as many later, all are."""
 DRILLED = 0.2
 """Share of steps that are still drills once the lessons have begun."""
 RECOVERED = 0.5
 """Share of the last steps that are drills of calls after an error; the others are lessons."""
+UNTOLD = 0.2
+"""Share of these lessons that state little. With more of them, what words do say of calls before
+others is forgotten."""
 APART = 0.3
 """Share of those drills in which each error is of another convention seed."""
 EMBEDDED = 2 / 3
@@ -66,18 +71,15 @@ def encode_lesson(tokenizer: Any, lesson: Lesson) -> list[Encoded]:  # noqa: ANN
 class WarmStartSettings:
     """How long a warm start learns, and how fast."""
 
-    drill_steps: int = 450
+    drill_steps: int = 400
     """Steps of copying and looking up, before any dialogue."""
     lesson_steps: int = 1500
     recovery_steps: int = 360
     """Steps, last of all, on errors and the calls that they teach."""
     tokens: int = 2500
     """Tokens of a step; a step of drills has half as many."""
-    tasks: int = 3
+    tasks: int = 5
     """Tasks of a lesson, all under the same words; more where few tools are shown."""
-    apart: bool = False
-    """Whether each is a dialogue of its own. If not, an earlier call may have a code too, so that a
-    model which has yet to learn look-up has more than one way to find it."""
     rate: float = 1.5e-3
     seed: int = 0
 
@@ -157,10 +159,10 @@ def _curriculum(
 
     for step in range(settings.drill_steps):
         longest = min(30, 3 + step // 12)
-        if rng.random() < 0.8 * max(0.15, 1 - step / 250):
+        if rng.random() < 0.5 * max(0.15, 1 - step / 120):
             yield batch(settings.tokens // 2, lambda: [_repeat(symbols, rng, longest)])  # noqa: B023
         else:
-            yield drills(max(0.0, min(1.0, 2.4 * step / settings.drill_steps - 0.8)))
+            yield drills(min(1.0, max(0.0, step - VALUES) / VALUES / 2))
     for step in range(settings.lesson_steps):
         # Short prompts first, since they leave more of a step to learn from; all tools in the end.
         few = rng.randint(1, 4) if rng.random() > 1.25 * step / settings.lesson_steps else None
@@ -168,11 +170,10 @@ def _curriculum(
         if rng.random() < DRILLED:
             yield drills(1.0)
         else:
-
-            def lesson() -> Lesson:
-                return corpus.lesson(rng, tasks, few, apart=settings.apart)  # noqa: B023
-
-            yield batch(settings.tokens, lambda: encode_lesson(tokenizer, lesson()))
+            yield batch(
+                settings.tokens,
+                lambda: encode_lesson(tokenizer, corpus.lesson(rng, tasks, few)),  # noqa: B023
+            )
     for _ in range(settings.recovery_steps):
         yield recovery_rows(tokenizer, corpus, settings, rng)
 
@@ -191,12 +192,11 @@ def recovery_rows(
                 encode(tokenizer, corpus.correction_drill(rng, 6, apart=rng.random() < APART))
             ],
         )
-    mode = RECOVERY if rng.random() < 0.5 else None
-
-    def lesson() -> Lesson:
-        return corpus.lesson(rng, settings.tasks, mode=mode, apart=settings.apart)
-
-    return batch(settings.tokens, lambda: encode_lesson(tokenizer, lesson()))
+    mode = RECOVERY if rng.random() < UNTOLD else None
+    return batch(
+        settings.tokens,
+        lambda: encode_lesson(tokenizer, corpus.lesson(rng, settings.tasks, mode=mode)),
+    )
 
 
 def batch(tokens: int, make: Callable[[], list[Encoded]]) -> list[Encoded]:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from seal.envs.registry import load_environment
-from seal.models.chat import CALL
+from seal.models.chat import CALL, parse_reply
 from seal.models.reading import states
 from seal.resources import resource_folder
 from seal.rollout.agent import Arena
@@ -46,9 +46,8 @@ def test_the_last_phrasing_of_each_rule_is_in_no_lesson(corpus):
 def test_a_lesson_says_its_words_once_and_its_calls_are_the_policys_own(corpus):
     rng = random.Random(2)
     for _ in range(10):
-        lesson = corpus.lesson(rng, 2, apart=True)
+        lesson = corpus.lesson(rng, 2)
         assert len(lesson.dialogues) == 2
-        assert len(corpus.lesson(rng, 2).dialogues) == 1
         assert all("<|im_start|>user" in dialogue[0].text for dialogue in lesson.dialogues)
         pieces = lesson.pieces
         assert not pieces[0].sampled
@@ -125,6 +124,26 @@ def test_a_drill_by_messages_asks_whole_messages_that_mean_one_value(corpus):
     assert 50 < whole <= 100
 
 
+def test_a_call_drill_asks_for_calls_whose_messages_have_all_they_need(corpus):
+    rng = random.Random(11)
+    several = 0
+    for _ in range(20):
+        stated, *rest = corpus.call_drill(rng, 5)
+        for asked, answer in zip(rest[::3], rest[1::3], strict=True):
+            if "<tool_call>" not in asked.text:
+                continue
+            _, (call,) = parse_reply(asked.text.split("assistant\n")[1] + answer.text, "call")
+            arguments = json.loads(call.arguments)
+            assert arguments
+            assert all(f" {name}: " in stated.text for name in arguments)
+            if "room" in arguments:
+                name = re.search(f'(\\w+)="{arguments["room"]}"', stated.text)
+                assert name is not None
+                assert f"the {name[1]} room" in asked.text
+            several += "cancel" in asked.text.lower() and call.tool != "cancel_booking"
+    assert several > 5
+
+
 def test_a_unit_is_drilled_both_where_users_say_it_and_where_they_do_not():
     template = load_environment("rooms@1001")
     for (_, argument), asked in questions_of(template).items():
@@ -162,12 +181,11 @@ def test_a_rule_is_left_out_of_some_tools_or_of_all():
     assert seen == {frozenset({True}), frozenset({False}), frozenset({True, False})}
 
 
-@pytest.mark.parametrize("apart", [False, True])
-def test_a_dialogue_makes_no_error_twice(corpus, apart: bool):
+def test_a_dialogue_makes_no_error_twice(corpus):
     rng = random.Random(10)
     errors = 0
     for _ in range(40):
-        for dialogue in corpus.lesson(rng, 4, mode=RECOVERY, apart=apart).dialogues:
+        for dialogue in corpus.lesson(rng, 4, mode=RECOVERY).dialogues:
             told = "".join(piece.text for piece in dialogue if not piece.sampled)
             for text in ("That is no day here. ", "There is no such room. "):
                 found = re.findall(re.escape(text) + r"(.+)<", told)

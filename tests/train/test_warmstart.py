@@ -128,9 +128,38 @@ def test_a_structured_start_looks_back_and_matches_before_it_learns_anything():
         with torch.no_grad():
             seen = model(input_ids=ids, output_attentions=True).attentions
         now = torch.arange(60, 119)
-        back = [seen[0][0, head, now, now - head - 1].mean().item() for head in range(3)]
-        matched = seen[1][0, 0, now, now - 59].mean().item()
-        assert all((share > 0.9) is structured for share in [*back, matched]), (back, matched)
+        shares = [seen[0][0, head, now, now - head - 1].mean().item() for head in range(2)]
+        shares += [seen[1][0, head, now, now - 59 + head].mean().item() for head in range(2)]
+        shares.append(seen[1][0, 2, -1, -20:].sum().item())
+        assert all((share > 0.9) is structured for share in shares), shares
+
+
+def test_a_structured_start_looks_up_what_was_found_and_not_only_what_it_just_read():
+    import torch
+
+    from seal.models.tiny import _FOUND, _SEEN, HIDDEN, tiny_model
+
+    ids = torch.randperm(890, generator=torch.Generator().manual_seed(0))[:80][None] + 5
+    model = tiny_model(900, seed=0).eval()
+    model.set_attn_implementation("eager")
+    attention = model.model.layers[1].self_attn
+    with torch.no_grad():
+        # As if a head had learned where to look: the last token is told of that at place 10.
+        found = (
+            model.model.embed_tokens.weight[ids[0, 10], :_SEEN]
+            @ attention.v_proj.weight[2 * 64 : 2 * 64 + len(_FOUND), :_SEEN].T
+        )
+
+        def tell(_layer: object, _inputs: object, hidden: torch.Tensor) -> torch.Tensor:
+            told = torch.zeros(HIDDEN)
+            told[list(_FOUND)] = 20 * found
+            return torch.cat([hidden[:, :-1], (hidden[:, -1] + told)[:, None]], dim=1)
+
+        model.model.layers[1].register_forward_hook(tell)
+        seen = model(input_ids=ids, output_attentions=True).attentions
+    assert seen[2][0, 1, -1, 11] > 0.5
+    assert seen[2][0, 2, -1, 12] > 0.5
+    assert seen[2][0, 0, -1, 11:13].sum() < 0.5
 
 
 def test_words_that_dialogues_share_teach_as_if_each_had_its_own(tokenizer):
