@@ -22,6 +22,7 @@ from seal.models.simulated import Reader, SimulatedPolicy
 from seal.resources import resource_folder
 from seal.rollout.agent import Arena, roll_out
 from seal.train.drills import (
+    CODES,
     REFUSALS,
     Questions,
     call_drill,
@@ -130,7 +131,7 @@ class Corpus:
         return Lesson(rollouts[0][0], [pieces[1:] for pieces in rollouts])
 
     def drills(
-        self, rng: random.Random, count: int, *, messages: float
+        self, rng: random.Random, count: int, *, messages: float, codes: float = CODES
     ) -> Callable[[], list[Piece]]:
         """What makes drills, all of one kind, which is drawn here.
 
@@ -139,30 +140,34 @@ class Corpus:
             count: Questions of each.
             messages: Chance, where values are asked for, to ask by whole user messages; half of
                 these ask for whole calls.
+            codes: Chance, beyond that of any kind of rule, that they are of codes.
         """
         kind, whole = rng.random(), rng.random() < messages
         if kind < PLAN_DRILLS:
             return lambda: self.plan_drill(rng, count)
         if whole and rng.random() < CALL_DRILLS:
-            return lambda: self.call_drill(rng, count)
-        return lambda: self.value_drill(rng, count, messages=whole)
+            return lambda: self.call_drill(rng, count, codes=codes)
+        return lambda: self.value_drill(rng, count, messages=whole, codes=codes)
 
-    def value_drill(self, rng: random.Random, count: int, *, messages: bool = False) -> list[Piece]:
+    def value_drill(
+        self, rng: random.Random, count: int, *, messages: bool = False, codes: float = CODES
+    ) -> list[Piece]:
         """One rule in words and many values to send.
 
         Args:
             rng: Where it comes from.
             count: How many values.
             messages: Ask for each by a whole user message.
+            codes: Chance that it is of codes, beyond that of any kind of rule.
         """
         template = self.template(rng)
         questions = self._questions_of(template)
-        tool, argument = drilled_argument(template, questions, rng)
+        tool, argument = drilled_argument(template, questions, rng, codes)
         stated = said(template.contract[tool], argument, rng)
         asked = rng.choices(questions[tool, argument], k=count)
         return value_drill(argument, stated, asked, messages=messages)
 
-    def call_drill(self, rng: random.Random, count: int) -> list[Piece]:
+    def call_drill(self, rng: random.Random, count: int, *, codes: float = CODES) -> list[Piece]:
         """All rules of one tool in words, and calls of it to make.
 
         Where no message has all that a call needs, one value is asked for instead.
@@ -170,13 +175,14 @@ class Corpus:
         Args:
             rng: Where it comes from.
             count: How many calls.
+            codes: Chance that the tool is one that takes codes, beyond that of any kind of rule.
         """
         template = self.template(rng)
         questions = self._questions_of(template)
-        place = drilled_argument(template, questions, rng)
+        place = drilled_argument(template, questions, rng, codes)
         asked = [question for question in questions[place] if question.whole]
         if not asked:
-            return self.value_drill(rng, count, messages=True)
+            return self.value_drill(rng, count, messages=True, codes=codes)
         tool = template.contract[place[0]]
         stated = {argument: said(tool, argument, rng) for argument in tool.rules}
         return list(call_drill(place[0], stated, rng.choices(asked, k=count)))

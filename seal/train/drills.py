@@ -167,13 +167,13 @@ def plan_drill(
 
 
 def drilled_argument(
-    template: EnvironmentTemplate, questions: Questions, rng: random.Random
+    template: EnvironmentTemplate, questions: Questions, rng: random.Random, codes: float = CODES
 ) -> tuple[str, str]:
     """The tool and argument of a drill: every kind of rule alike, but for more of codes."""
     kinds: dict[str, list[tuple[str, str]]] = {}
     for place in sorted(questions):
         rule = template.contract[place[0]].rules[place[1]]
         kinds.setdefault(next(iter(rule.stated()), ""), []).append(place)
-    codes = kinds.get("allowed")
-    pick = codes if codes and rng.random() < CODES else kinds[rng.choice(sorted(kinds))]
+    coded = kinds.get("allowed")
+    pick = coded if coded and rng.random() < codes else kinds[rng.choice(sorted(kinds))]
     return rng.choice(pick)

@@ -21,12 +21,15 @@ from seal.train.warmstart import (
 
 RANK, ALPHA = 16, 32
 PRETRAINED = WarmStartSettings(
-    drill_steps=20, lesson_steps=120, recovery_steps=0, tokens=1500, tasks=6, rate=2e-3
+    drill_steps=60, lesson_steps=160, recovery_steps=0, tokens=1500, tasks=6, rate=2e-3
 )
 """How a model learns that knows language already."""
 _WARM_UP = 5
 _QUESTIONS = 8
 """Of one drill."""
+_CODES = 0.0
+"""No more drills of codes than of any other kind of rule: what comes last to a model that knows
+language is not to look up, but to reckon with units and hours."""
 _LEAST = 0.1
 """The rate at the end, as a share of the full one."""
 
@@ -123,7 +126,7 @@ def _rows(
     drilled = lesson < 0 or rng.random() < DRILLED
     # First the question is a value by itself, later a whole message that has it.
     messages = (step + 1) / (settings.drill_steps + 1)
-    drill = corpus.drills(rng, _QUESTIONS, messages=messages)
+    drill = corpus.drills(rng, _QUESTIONS, messages=messages, codes=_CODES)
     short = rng.random() > 1.25 * lesson / settings.lesson_steps
     if drilled:
         return batch(settings.tokens // 2, lambda: [encode(tokenizer, drill())])
