@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from seal.errors import ModelFailure
 from seal.models.store import Chunk, Plan, Prompt, Step, Store, our_attention, unlike_ours
 
 if TYPE_CHECKING:
@@ -140,6 +141,9 @@ class Sampler:
 
         Returns:
             The rows whose reply is over, end token included.
+
+        Raises:
+            ModelFailure: The model computes no numbers.
         """
         groups: dict[object, list[Row]] = {}
         for row in sorted(self._live, key=lambda row: (len(row.ids) - row.cached > 1, row.index)):
@@ -229,6 +233,12 @@ class Sampler:
         heat = torch.tensor([[row.temperature] for row in rows], device=device)
         # A row without temperature takes the likeliest token; its scores are the model's own.
         likely = (logits.float() / torch.where(heat > 0, heat, 1.0)).softmax(-1)
+        # One score that is no number leaves none in its row.
+        if likely[:, 0].isnan().any():
+            raise ModelFailure(
+                "the model's scores of the next token are no numbers: its weights are broken.\n"
+                "Where training broke them, start over with --fresh and a lower train.rate."
+            )
         tokens = torch.zeros_like(heat, dtype=torch.long)
         if any(row.temperature > 0 for row in rows):
             chances = torch.tensor([[_chance(row)] for row in rows], device=device)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from seal.errors import ConfigError
+from seal.errors import ConfigError, ModelFailure
 
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None and not os.environ.get("CI"),
@@ -295,3 +295,19 @@ def test_a_row_that_is_closed_in_the_midst_of_a_reply_says_nothing_more(model):
     sampler.close(closed)
     assert [*sampler.step(), *sampler.step()] == [kept]
     assert closed.sampled == []
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_model_that_computes_no_numbers_is_not_drawn_from(temperature):
+    import torch
+
+    from seal.models.sampler import Sampler
+
+    broken = tiny().eval()
+    with torch.no_grad():
+        broken.model.norm.weight[0] = float("nan")
+    sampler = Sampler(broken, 1, end=2)
+    (row,) = sampler.open([5, 6])
+    sampler.submit(row, [7], most=3, temperature=temperature, chance=random.Random(0))
+    with pytest.raises(ModelFailure, match="are no numbers"):
+        sampler.step()
