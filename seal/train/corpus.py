@@ -32,7 +32,7 @@ from seal.train.drills import (
     questions_of,
     value_drill,
 )
-from seal.train.words import NOTHING_FIRST, Mode, lesson_words, phrase, said
+from seal.train.words import Mode, lesson_words, nothing_first, phrase, said
 from seal.types import Rollout, Sampling, Task
 
 MODES: tuple[tuple[float, Mode], ...] = (
@@ -223,7 +223,7 @@ class Corpus:
         wanted = {name: first for name, first in wanted.items() if name != first}
         lines = []
         for name in rng.sample(names, len(names)):
-            text = rng.choice([*NOTHING_FIRST, ""])
+            text = nothing_first(rng)
             if name in wanted:
                 text = phrase("requires", rng).replace("{requires}", wanted[name])
             lines.append((name, text))

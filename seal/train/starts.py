@@ -29,7 +29,7 @@ from seal.train.resume import ResumePoint
 from seal.train.warmstart import WarmStartSettings, train_tiny
 from seal.types import content_hash
 
-RECIPE = 13
+RECIPE = 14
 """Counts changes of how a warm start trains; what it trains on is noticed without it."""
 FIRST_LESSON_SEED = 1000
 """Convention seeds from here on are for lessons."""

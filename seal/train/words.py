@@ -77,6 +77,19 @@ GUIDANCE = (
     "If a request lacks a detail, ask for it; if no tool fits, decline.",
     "",
 )
+LOOSE = 0.5
+"""Chance that a rule stands among loose words."""
+_LOOSE_KEYS = ("allowed", "format", "unit", "requires")
+"""What needs no words to be understood. A number alone does not say which limit it is."""
+_ORDER = ("first", "before", "after", "prior", "needs")
+"""Of two tools, one of these says that there is an order."""
+_LOOSE_WORDS = [
+    word
+    for key in _LOOSE_KEYS
+    for text in PHRASINGS[key][:-1]
+    for word in text.rstrip(".").split()
+    if "{" not in word
+]
 PLANNED = 0.4
 """Chance that words prescribe calls before a tool that changes something, needed or not."""
 
@@ -143,8 +156,29 @@ def lesson_words(
 
 
 def phrase(key: str, rng: random.Random, *, held_out: bool = False) -> str:
-    """One way to state a rule's key; that of no lesson, if it is to be held out."""
-    return PHRASINGS[key][-1] if held_out else rng.choice(PHRASINGS[key][:-1])
+    """One way to state a rule's key; that of no lesson, if it is to be held out.
+
+    Often the words around the value are loose ones, which tell nothing: a policy that knows a rule
+    by its phrase alone would not read it in another.
+    """
+    if held_out:
+        return PHRASINGS[key][-1]
+    if key in _LOOSE_KEYS and rng.random() < LOOSE:
+        return _loose([f"{{{key}}}", *([rng.choice(_ORDER)] if key == "requires" else [])], rng)
+    return rng.choice(PHRASINGS[key][:-1])
+
+
+def nothing_first(rng: random.Random) -> str:
+    """One way to say that nothing is to be called first, or not to say anything."""
+    return _loose([], rng) if rng.random() < LOOSE else rng.choice([*NOTHING_FIRST, ""])
+
+
+def _loose(said: list[str], rng: random.Random) -> str:
+    """What is said among a few words of any phrases, in any order."""
+    words = [*rng.sample(_LOOSE_WORDS, rng.randint(1, 6)), *said]
+    rng.shuffle(words)
+    text = " ".join(f"{word}," if rng.random() < 0.1 else word for word in words).rstrip(",")
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _stated(rule: Rule, rng: random.Random, *, held_out: bool = False) -> str:
@@ -181,4 +215,4 @@ def _affordance(tool: ToolContract, mode: Mode, rng: random.Random, *, held_out:
     if tool.rule.requires:
         first = phrase("requires", rng, held_out=held_out)
         return first.replace("{requires}", tool.rule.requires)
-    return rng.choice([*NOTHING_FIRST, ""]) if tool.mutates else ""
+    return nothing_first(rng) if tool.mutates else ""

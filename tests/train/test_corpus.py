@@ -40,7 +40,8 @@ def test_the_last_phrasing_of_each_rule_is_in_no_lesson(corpus):
     for phrasings in PHRASINGS.values():
         opening = phrasings[-1].split("{")[0].strip()
         assert len(phrasings) >= 3
-        assert opening not in texts
+        # One word alone is no phrase.
+        assert not re.search(opening if " " in opening else rf"{opening} \d", texts)
 
 
 def test_a_lesson_says_its_words_once_and_its_calls_are_the_policys_own(corpus):
