@@ -1,9 +1,11 @@
 """The checkpoints of a training run: which are whole, and what of ours they keep.
 
 Transformers writes a checkpoint file by file. Ours is the last, so that a folder in which it stands
-is whole, and one that a killed process left behind is told apart.
+is whole, and one that a killed process left behind is told apart. It has a hash of every other
+file: Transformers goes on without an optimizer or random state that has got lost, to other weights.
 """
 
+import hashlib
 import json
 import re
 import shutil
@@ -33,6 +35,8 @@ class Checkpoint:
     updates: int
     """Optimizer steps that came before it."""
     rho: DynamicRho
+    files: dict[str, str]
+    """A hash of each other file, by its path in the folder."""
 
 
 def seal_checkpoint(folder: Path, rho: DynamicRho, settings: dict[str, Any]) -> None:
@@ -43,7 +47,19 @@ def seal_checkpoint(folder: Path, rho: DynamicRho, settings: dict[str, Any]) -> 
         rho: The weights of the labels in force.
         settings: What decides the training; a run with others must not go on from here.
     """
-    write_json(folder / _FILE, {"rho": rho.model_dump(), "settings": settings})
+    kept = {"rho": rho.model_dump(), "settings": settings, "files": _hashes(folder)}
+    write_json(folder / _FILE, kept)
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """Of every file in a checkpoint but ours, by its path there."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path != folder / _FILE:
+            with path.open("rb") as stream:
+                name = path.relative_to(folder).as_posix()
+                found[name] = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
+    return found
 
 
 @contextmanager
@@ -69,7 +85,7 @@ def newest_checkpoint(folder: Path, settings: dict[str, Any]) -> Checkpoint | No
     Checkpoints that are not whole are removed, since others would be removed for their sake.
 
     Raises:
-        ConfigError: The checkpoints are of other settings, or cannot be read.
+        ConfigError: The checkpoints are of other settings, cannot be read, or have been damaged.
     """
     found: list[Checkpoint] = []
     for path in sorted(folder.glob("checkpoint-*")):
@@ -79,18 +95,40 @@ def newest_checkpoint(folder: Path, settings: dict[str, Any]) -> Checkpoint | No
         if not (path / _FILE).is_file():
             shutil.rmtree(path)
             continue
-        found.append(Checkpoint(path, int(name[1]), _read(path / _FILE, settings)))
-    return max(found, key=lambda checkpoint: checkpoint.updates, default=None)
+        found.append(Checkpoint(path, int(name[1]), *_read(path / _FILE, settings)))
+    newest = max(found, key=lambda checkpoint: checkpoint.updates, default=None)
+    if newest:
+        _refuse_damage(newest)
+    return newest
 
 
-def _read(path: Path, settings: dict[str, Any]) -> DynamicRho:
+def _refuse_damage(checkpoint: Checkpoint) -> None:
+    now = _hashes(checkpoint.folder)
+    for name, content in checkpoint.files.items():
+        if now.get(name) != content:
+            what = "it is not as it was written" if name in now else "it is missing"
+            raise ConfigError(
+                f"{checkpoint.folder / name}: {what}, and training cannot go on from here.\n"
+                f"Restore it, or {_without(checkpoint.folder)}"
+            )
+
+
+def _without(folder: Path) -> str:
+    return (
+        f"remove {folder}: the same command then goes on from the checkpoint before, or from the "
+        "start, with the rollouts that are kept."
+    )
+
+
+def _read(path: Path, settings: dict[str, Any]) -> tuple[DynamicRho, dict[str, str]]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         rho, kept = DynamicRho.model_validate(content["rho"]), dict(content["settings"])
-    except (ValueError, KeyError, TypeError, ValidationError) as cause:
+        files = dict(content["files"])
+    except (OSError, ValueError, KeyError, TypeError, ValidationError) as cause:
         raise ConfigError(
             f"{path}: this is not what a checkpoint of ours keeps ({cause}).\n"
-            "Start the run over with --fresh."
+            f"Restore it, or {_without(path.parent)}"
         ) from cause
     wanted = json.loads(json.dumps(settings))
     differs = sorted(key for key in kept.keys() | wanted.keys() if kept.get(key) != wanted.get(key))
@@ -101,4 +139,4 @@ def _read(path: Path, settings: dict[str, Any]) -> DynamicRho:
             f"({key}: {kept.get(key)!r} there, {wanted.get(key)!r} now).\n"
             "Choose another folder with --out, or start this one over with --fresh."
         )
-    return rho
+    return rho, files

@@ -47,6 +47,23 @@ def test_other_settings_are_refused_with_what_differs(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda path: path.unlink(), "it is missing"),
+        (lambda path: path.write_bytes(b"weigh"), "it is not as it was written"),
+        (lambda path: path.write_bytes(b"Weights"), "it is not as it was written"),
+    ],
+)
+def test_a_damaged_checkpoint_is_not_gone_on_from(tmp_path, damage, said):
+    made(tmp_path, 1)
+    newest = made(tmp_path, 2)
+    damage(newest / "adapter_model.safetensors")
+    with pytest.raises(ConfigError, match=rf"checkpoint-2/adapter.*: {said}") as caught:
+        newest_checkpoint(tmp_path, SETTINGS)
+    assert f"remove {newest}: the same command then goes on from the" in str(caught.value)
+
+
+@pytest.mark.parametrize(
     "content", ["{", "[]", '{"rho": {}}', '{"rho": {"alpha": 1}, "settings": {}}', '"text"']
 )
 def test_a_damaged_file_of_ours_is_said_to_be_so(tmp_path, content):
