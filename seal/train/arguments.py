@@ -4,9 +4,12 @@ Most keys of `GRPOConfig` pass through. Those that decide what SEAL itself decid
 with where to say it instead.
 """
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from seal.config import TrainConfig
 from seal.errors import ConfigError, did_you_mean
@@ -20,6 +23,8 @@ _WHOLE = "SEAL saves a checkpoint at every generation, and resumes from it"
 _LOOP = "SEAL evaluates between generations"
 _QUIET = "SEAL shows progress itself, and keeps the rollouts"
 _MODEL = "the model is loaded before training"
+_HUB = "SEAL publishes nothing; upload the adapter folder yourself"
+_ALONE = "SEAL trains in one process"
 OWNED: Mapping[str, str] = {
     "output_dir": "the run folder does: use --out",
     "seed": "use --seed",
@@ -55,6 +60,10 @@ OWNED: Mapping[str, str] = {
     "use_transformers_continuous_batching": _ROLLOUTS,
     "transformers_continuous_batching_config": _ROLLOUTS,
     **dict.fromkeys(("model_init_kwargs", "trust_remote_code"), _MODEL),
+    **dict.fromkeys(("push_to_hub", "hub_token", "hub_private_repo", "hub_model_id"), _HUB),
+    **dict.fromkeys(("hub_strategy", "hub_always_push", "hub_revision"), _HUB),
+    **dict.fromkeys(("deepspeed", "fsdp", "fsdp_config", "parallelism_config"), _ALONE),
+    **dict.fromkeys(("local_rank", "ddp_backend"), _ALONE),
 }
 """Keys of GRPOConfig that are refused, and where the matter is settled."""
 _CHOICES: Mapping[str, tuple[Any, ...]] = {
@@ -63,6 +72,13 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "importance_sampling_level": ("token", "sequence"),
 }
 """What TRL itself looks at only after the first rollouts."""
+_LEAST = {
+    **dict.fromkeys(("beta", "epsilon", "max_grad_norm", "warmup_steps", "weight_decay"), 0),
+    "num_iterations": 1,
+}
+"""The least values that make sense; TRL takes others, and breaks or trains to nowhere."""
+_DIVISORS = ("per_device_train_batch_size", "gradient_accumulation_steps")
+"""What must divide the rollouts of a step; its type is looked at with that."""
 _FAST, _SLOW = 2e-3, 1e-4
 """Learning rates of an adapter of a small and of a large model, where the settings name none."""
 _FEW, _MANY = 2, 8
@@ -76,19 +92,34 @@ def check_arguments(config: TrainConfig) -> None:
         ConfigError: A key is SEAL's own, is unknown, or has a value that cannot be; all problems.
     """
     from dataclasses import fields
+    from typing import get_type_hints
 
     from trl import GRPOConfig
 
-    known = sorted(field.name for field in fields(GRPOConfig) if field.init)
+    types = get_type_hints(GRPOConfig)
+    known = {field.name: types[field.name] for field in fields(GRPOConfig) if field.init}
     problems = [
         problem for key, value in config.trl.items() if (problem := _problem(key, value, known))
     ]
     if problems:
         raise ConfigError("\n".join(problems))
-    _shape(config, weights=0)
+    _check_reports(_made(config, 0, bf16=False, seed=0, folder=Path()).report_to)
 
 
-def _problem(key: str, value: object, known: list[str]) -> str:
+def _check_reports(names: list[str]) -> None:
+    """Refuse services that are not here, which transformers would notice after the warm start."""
+    from transformers.integrations import get_reporting_integration_callbacks
+
+    try:
+        for callback in get_reporting_integration_callbacks(names):
+            callback()
+    except (ImportError, RuntimeError, ValueError) as cause:
+        raise ConfigError(
+            f"train.trl.report_to: {cause}\nInstall what it needs, or leave report_to out."
+        ) from cause
+
+
+def _problem(key: str, value: object, known: Mapping[str, Any]) -> str:
     if key in OWNED or key.startswith("vllm_"):
         return f"train.trl.{key}: not for TRL to decide; {OWNED.get(key, _ROLLOUTS)}."
     if key not in known:
@@ -99,6 +130,19 @@ def _problem(key: str, value: object, known: list[str]) -> str:
         return f"train.trl.{key}: no '{value}'.\nChoices: {shown}." + did_you_mean(
             str(value), [str(choice) for choice in choices]
         )
+    return "" if choices or key in _DIVISORS else _misfit(key, value, known[key])
+
+
+def _misfit(key: str, value: object, wanted: Any) -> str:  # noqa: ANN401 - a type
+    """Why a value is not of its key's type, which TRL itself does not check."""
+    strict = ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
+    try:
+        TypeAdapter(wanted, config=strict).validate_python(value)
+    except ValidationError as cause:
+        return f"train.trl.{key}: {cause.errors()[0]['msg']}, found {value!r}."
+    least = _LEAST.get(key)
+    if least is not None and isinstance(value, int | float) and value < least:
+        return f"train.trl.{key}: {value!r} is less than {least}."
     return ""
 
 
@@ -107,19 +151,19 @@ def _shape(config: TrainConfig, weights: int) -> dict[str, int]:
     rollouts = config.groups * config.group_size
     most = _MANY if weights <= SMALL else _FEW
     fits = max(size for size in range(1, most + 1) if rollouts % size == 0)
-    micro = _divisor(config.trl, "per_device_train_batch_size", fits, rollouts)
+    batch, accumulated = _DIVISORS
+    micro = _divisor(config.trl, batch, fits, rollouts)
     parts = rollouts // micro
-    window = _divisor(config.trl, "gradient_accumulation_steps", parts, parts)
     return {
-        "per_device_train_batch_size": micro,
-        "gradient_accumulation_steps": window,
+        batch: micro,
+        accumulated: _divisor(config.trl, accumulated, parts, parts),
         "steps_per_generation": parts,
     }
 
 
 def _divisor(given: Mapping[str, Any], key: str, default: int, whole: int) -> int:
     value = given.get(key, default)
-    if not isinstance(value, int) or value < 1 or whole % value:
+    if type(value) is not int or value < 1 or whole % value:
         fits = [size for size in range(1, whole + 1) if whole % size == 0]
         raise ConfigError(
             f"train.trl.{key}: {value!r} is no divisor of {whole}.\n"
@@ -147,16 +191,23 @@ def grpo_arguments(config: TrainConfig, model: Any, *, seed: int, folder: Path) 
         ConfigError: As `check_arguments`, or TRL refuses the values.
     """
     import torch
-    from trl import GRPOConfig
 
     check_arguments(config)
-    given = dict(config.trl)
     weights = sum(weight.numel() for weight in model.parameters())
+    return _made(config, weights, bf16=model.dtype == torch.bfloat16, seed=seed, folder=folder)
+
+
+def _made(config: TrainConfig, weights: int, *, bf16: bool, seed: int, folder: Path) -> Any:  # noqa: ANN401
+    """The same, for a model of so many weights."""
+    import torch
+    from trl import GRPOConfig
+
+    given = dict(config.trl)
     shape = _shape(config, weights)
     cuda = torch.cuda.is_available()
     values: dict[str, Any] = {
         "use_cpu": not cuda,
-        "bf16": model.dtype == torch.bfloat16,
+        "bf16": bf16,
         "gradient_checkpointing": False,
         "dataloader_pin_memory": cuda,
         "logging_steps": 1,
@@ -179,7 +230,10 @@ def grpo_arguments(config: TrainConfig, model: Any, *, seed: int, folder: Path) 
         "vllm_importance_sampling_correction": False,
     }
     try:
-        arguments = GRPOConfig(**values)
+        with warnings.catch_warnings():
+            # Notes of transformers to those who write trainers.
+            warnings.simplefilter("ignore", FutureWarning)
+            arguments = GRPOConfig(**values)
         every = config.steps * updates_per_step(arguments)
     except (TypeError, ValueError) as cause:
         raise ConfigError(f"train.trl: TRL refuses these values: {cause}.") from cause

@@ -96,7 +96,15 @@ def train(
     with warnings.catch_warnings():
         # What TRL and Transformers will do one day is nothing to the user of this version.
         warnings.filterwarnings("ignore", category=FutureWarning, module="transformers|trl|peft")
-        trainer = SealTrainer(model, tokenizer, config, order, seed=seed, folder=folder)
+        try:
+            trainer = SealTrainer(model, tokenizer, config, order, seed=seed, folder=folder)
+        except (ImportError, RuntimeError, TypeError, ValueError) as cause:
+            if not config.trl:
+                raise
+            raise ConfigError(
+                f"train.trl: TRL cannot train with these values ({cause}).\n"
+                f"Set others, or leave them out: {', '.join(config.trl)}."
+            ) from cause
         try:
             _Conductor(trainer, generations, tasks, name, seed).run()
         finally:

@@ -47,7 +47,41 @@ def test_unknown_keys_and_values_are_guessed_at_all_at_once():
     assert "train.trl.temperature: not for TRL to decide; set train.temperature." in said
 
 
-@pytest.mark.parametrize("value", [5, 0, -1, 2.0, "2"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("beta", "x"),
+        ("beta", float("nan")),
+        ("beta", -0.1),
+        ("num_iterations", 0),
+        ("max_grad_norm", True),
+        ("run_name", 5),
+        ("report_to", "nowhere"),
+        ("report_to", ["wandb", 5]),
+        ("lr_scheduler_type", "cosinus"),
+        ("optim", "foo"),
+    ],
+)
+def test_a_value_that_cannot_be_is_said_before_anything_is_spent(key, value):
+    assert refused(**{key: value}).startswith("train.trl")
+
+
+def test_a_service_that_is_not_installed_is_said_before_anything_is_spent(monkeypatch):
+    from transformers import integrations
+
+    def gone():
+        raise RuntimeError("WandbCallback requires wandb to be installed.")
+
+    monkeypatch.setattr(integrations, "get_reporting_integration_callbacks", lambda _: [gone])
+    assert "train.trl.report_to: WandbCallback requires wandb" in refused(report_to="wandb")
+
+
+def test_no_token_of_a_hub_comes_into_a_run_folder():
+    assert "SEAL publishes nothing" in refused(hub_token="hf_secret")
+    assert "secret" not in refused(hub_token="hf_secret")
+
+
+@pytest.mark.parametrize("value", [5, 0, -1, 2.0, "2", True])
 def test_a_micro_batch_must_divide_the_rollouts_of_a_step(value):
     said = refused(per_device_train_batch_size=value)
     assert f"{value!r} is no divisor of 12.\nChoices: 1, 2, 3, 4, 6, 12." in said
@@ -58,7 +92,10 @@ def test_what_trl_itself_refuses_is_a_mistake_in_the_settings(tmp_path):
         arguments(tmp_path, trl={"lr_scheduler_type": "cosinus"})
 
 
-def test_keys_pass_through_and_outweigh_our_defaults(tmp_path):
+def test_keys_pass_through_and_outweigh_our_defaults(tmp_path, monkeypatch):
+    from transformers import integrations
+
+    monkeypatch.setattr(integrations, "get_reporting_integration_callbacks", lambda _: [])
     made = arguments(
         tmp_path, rate=0.5, trl={"beta": 0.25, "logging_steps": 7, "report_to": "tensorboard"}
     )

@@ -174,3 +174,18 @@ def test_only_the_checkpoints_that_resuming_needs_stay(template, tokenizer, tmp_
     run(Loop(template), tokenizer, tmp_path / "run", generations=4, steps=1, groups=1)
     names = sorted(path.name for path in (tmp_path / "run").iterdir())
     assert names == ["checkpoint-3", "checkpoint-4", *(f"generation-{n}" for n in range(5))]
+
+
+def test_what_the_trainer_cannot_take_is_a_mistake_in_the_settings(
+    template, tokenizer, tmp_path, monkeypatch
+):
+    from seal.train import grpo
+
+    def breaks(*_, **__):
+        raise ImportError("no Liger here")
+
+    monkeypatch.setattr(grpo, "SealTrainer", breaks)
+    with pytest.raises(ConfigError, match=r"TRL cannot train with these values \(no Liger here\)"):
+        run(Loop(template), tokenizer, tmp_path, trl={"beta": 0.1})
+    with pytest.raises(ImportError, match="no Liger"):
+        run(Loop(template), tokenizer, tmp_path)
