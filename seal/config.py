@@ -137,7 +137,7 @@ class WarmStartConfig(Record):
     """The learning rate."""
     conventions: int = Field(default=400, ge=200)
     """Convention seeds that lessons are of; with few, a policy learns them by heart."""
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, lt=2**32)
     """Seed of the first weights and of the lessons."""
 
 

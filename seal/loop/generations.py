@@ -186,9 +186,15 @@ class Loop:
             if earlier not in self._versions:
                 raise ConfigError(
                     f"{self._folder.path / 'checkpoints.jsonl'}: checkpoint {earlier} is missing.\n"
-                    "Start the run over with --fresh."
+                    "Restore the file, or start the run over with --fresh."
                 )
             self._at(earlier, Named(name, self._versions[earlier]))
+        for step in range(number * self._config.train.steps):
+            if step not in self._steps:
+                raise ConfigError(
+                    f"{self._folder.path / 'steps.jsonl'}: step {step} is missing.\n"
+                    "Restore the file, or start the run over with --fresh."
+                )
 
     def _at(self, number: int, policy: Policy) -> None:
         self.ledger.policy = policy

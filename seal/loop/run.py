@@ -33,6 +33,8 @@ from seal.types import Rollout, Sampling
 
 TRAINER, ADAPTER = "trainer", "adapter"
 """Folders in a run folder: the trainer's checkpoints; the adapter of the best one."""
+SEEDS = 2**32
+"""Seeds below this are those that numpy takes, with which transformers seeds everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +235,15 @@ def _hold_to_base(folder: RunFolder, base: str) -> None:
     now = {"seal": SCHEMA, "base": base, "version": weights_version(*split_name(base))}
     if not path.is_file():
         write_json(path, now)
-    elif (kept := json.loads(path.read_text(encoding="utf-8"))) != now:
+        return
+    try:
+        kept = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as cause:
+        raise ConfigError(
+            f"{path}: what the run trains on cannot be read here ({cause}).\n"
+            "Restore the file, or start the run over with --fresh."
+        ) from cause
+    if kept != now:
         raise ConfigError(
             f"{folder.path}: this run began with {kept.get('base')}, version "
             f"{kept.get('version')}; its warm start is now {base}, version {now['version']}.\n"
@@ -272,6 +282,11 @@ def _read_test_split(
 
 def _keep_adapter(made: Path, folder: RunFolder) -> Path:
     """Copy the best adapter to where users look for it; it appears there as a whole."""
+    if not made.is_dir():
+        raise ConfigError(
+            f"{made}: the adapter of the best checkpoint is missing.\n"
+            "Restore it, or start the run over with --fresh."
+        )
     place = folder.path / ADAPTER
     partial = place.with_name(f"{ADAPTER}.partial")
     for path in (partial, place):
@@ -317,9 +332,14 @@ def describe(
     """All that decides a training run's records.
 
     Raises:
-        ConfigError: The model cannot be trained, is not here, or has yet to be fetched.
+        ConfigError: The model cannot be trained, is not here, or has yet to be fetched; or the seed
+            is none.
     """
     _refuse_untrainable(model)
+    if not 0 <= seed < SEEDS:
+        raise ConfigError(
+            f"seed {seed}: a training takes seeds from 0 to {SEEDS - 1}.\nGive another: --seed 0"
+        )
     from seal.models.weights import TINY, split_name, weights_version
 
     path, adapter = split_name(model)

@@ -1,6 +1,7 @@
 """A training run that is stopped anywhere ends as if it had not been."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from seal.loop import run as loop_run
 from seal.loop.generations import Watch
 from seal.loop.outcome import Training
 from seal.loop.run import Silent, TrainOptions
+from seal.records import RunFolder
 from seal.types import Rollout
 from tests.loop.fakes import CONFIG, Trainer, install, parcels
 
@@ -111,6 +113,43 @@ def test_a_run_whose_records_were_damaged_says_so(tmp_path, monkeypatch):
         run(tmp_path)
 
 
+def test_steps_that_were_lost_are_not_left_out_of_the_result(tmp_path, monkeypatch):
+    install(Trainer(stop_at="step 3"), monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path)
+    path = tmp_path / "steps.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text(lines[0] + lines[2], encoding="utf-8")
+    install(Trainer(), monkeypatch)
+    with pytest.raises(ConfigError, match=r"steps\.jsonl: step 0 is missing"):
+        run(tmp_path)
+
+
+def test_an_adapter_that_was_lost_is_said_to_be(tmp_path, monkeypatch):
+    install(Trainer(stop_at="begin 2"), monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path)
+    install(Trainer(), monkeypatch)
+    keep = loop_run._keep_adapter
+
+    def lost(made: Path, folder: RunFolder) -> Path:
+        shutil.rmtree(made)
+        return keep(made, folder)
+
+    monkeypatch.setattr(loop_run, "_keep_adapter", lost)
+    with pytest.raises(ConfigError, match=r"generation-\d: the adapter of the best checkpoint is"):
+        run(tmp_path)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_a_seed_that_no_training_takes_is_refused_at_once(tmp_path, monkeypatch, seed):
+    install(Trainer(), monkeypatch)
+    options = TrainOptions(out=tmp_path / "run", seed=seed)
+    with pytest.raises(ConfigError, match="takes seeds from 0 to 4294967295"):
+        seal.train(parcels(), "local:x", config=CONFIG, options=options)
+    assert not (tmp_path / "run").exists()
+
+
 def test_other_settings_are_another_run(tmp_path, monkeypatch):
     install(Trainer(stop_at="begin 0"), monkeypatch)
     with pytest.raises(KeyboardInterrupt):
@@ -130,6 +169,10 @@ def test_a_run_does_not_go_on_from_another_warm_start(tmp_path, monkeypatch):
     monkeypatch.setattr(loop_run, "_warm_start", lambda *_: "local:/another/base")
     with pytest.raises(ConfigError, match="this run began with local:/a/base, version 0; its warm"):
         run(tmp_path)
+    for damaged in ("{", "[]", "7"):
+        (tmp_path / "base.json").write_text(damaged, encoding="utf-8")
+        with pytest.raises(ConfigError, match=r"base\.json: |this run began with"):
+            run(tmp_path)
 
 
 def test_a_damaged_result_is_said_to_be_one(tmp_path, monkeypatch):
