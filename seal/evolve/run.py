@@ -116,13 +116,24 @@ def evolve(
     return result
 
 
-def check_size(template: EnvironmentTemplate, config: SearchConfig) -> None:
+def check_size(template: EnvironmentTemplate, config: SearchConfig, table: str = "") -> None:
     """Refuse a search that could not adopt anything, whatever came of it.
+
+    Args:
+        template: The environment.
+        config: How the search spends its rollouts.
+        table: What `--set` wants before these settings' names, such as `evolve.`.
 
     Raises:
         ConfigError: There are too few gate scenarios, no test tasks, or too small a budget.
     """
     scenarios, needed = gate_scenarios(template, config), fewest_scenarios(config.gate)
+    if config.gate.scenarios < needed:
+        raise ConfigError(
+            f"{table}gate.scenarios={config.gate.scenarios}: the first test needs {needed} to "
+            "adopt a rewrite even if it wins them all.\n"
+            f"Raise it, with --set {table}gate.scenarios={needed} or more."
+        )
     if scenarios < needed:
         raise ConfigError(
             f"{template.name}: {scenarios} gate scenarios; the first test needs {needed} to adopt "
@@ -138,8 +149,8 @@ def check_size(template: EnvironmentTemplate, config: SearchConfig) -> None:
     profiled = min(config.profile_tasks, len(template.tasks("train")))
     if config.budget < profiled:
         raise ConfigError(
-            f"budget={config.budget}: one generation begins with {profiled} rollouts of train "
-            "tasks.\nRaise it, or lower profile_tasks, with --set."
+            f"{table}budget={config.budget}: one generation begins with {profiled} rollouts of "
+            f"train tasks.\nRaise it, or lower {table}profile_tasks, with --set."
         )
 
 

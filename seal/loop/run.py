@@ -130,7 +130,7 @@ def check_work(template: EnvironmentTemplate, config: LoopConfig) -> None:
     except ImportError:
         raise missing_extra("seal train", "train") from None
     if config.evolve.budget:
-        check_size(template, config.evolve)
+        check_size(template, config.evolve, "evolve.")
     for split in ("train", "validation", "test"):
         if not template.tasks(split):
             raise ConfigError(

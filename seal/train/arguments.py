@@ -4,6 +4,7 @@ Most keys of `GRPOConfig` pass through. Those that decide what SEAL itself decid
 with where to say it instead.
 """
 
+import importlib.util
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -103,7 +104,13 @@ def check_arguments(config: TrainConfig) -> None:
     ]
     if problems:
         raise ConfigError("\n".join(problems))
-    _check_reports(_made(config, 0, bf16=False, seed=0, folder=Path()).report_to)
+    made = _made(config, 0, bf16=False, seed=0, folder=Path())
+    _check_reports(made.report_to)
+    if made.use_liger_kernel and importlib.util.find_spec("liger_kernel") is None:
+        raise ConfigError(
+            "train.trl.use_liger_kernel: liger-kernel is not installed.\n"
+            "Install it with: pip install liger-kernel"
+        )
 
 
 def _check_reports(names: list[str]) -> None:
@@ -235,7 +242,7 @@ def _made(config: TrainConfig, weights: int, *, bf16: bool, seed: int, folder: P
             warnings.simplefilter("ignore", FutureWarning)
             arguments = GRPOConfig(**values)
         every = config.steps * updates_per_step(arguments)
-    except (TypeError, ValueError) as cause:
+    except (ImportError, RuntimeError, TypeError, ValueError) as cause:
         raise ConfigError(f"train.trl: TRL refuses these values: {cause}.") from cause
     if arguments.world_size > 1:
         raise ConfigError(

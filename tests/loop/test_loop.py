@@ -199,3 +199,13 @@ def test_a_run_of_another_command_is_not_read_as_a_training(tmp_path: Path):
     folder.finish({"score": 1.0})
     with pytest.raises(ConfigError, match="no result of `seal train` can be read here"):
         read_training(folder)
+
+
+def test_a_setting_that_is_too_small_is_named_as_set_takes_it():
+    gate = CONFIG.evolve.gate.model_copy(update={"scenarios": 3})
+    config = changed(evolve=CONFIG.evolve.model_copy(update={"gate": gate}))
+    with pytest.raises(ConfigError, match=r"(?s)evolve\.gate\.scenarios=3: .*--set evolve\.gate\."):
+        check_work(parcels(), config)
+    config = changed(evolve=CONFIG.evolve.model_copy(update={"budget": 5}))
+    with pytest.raises(ConfigError, match=r"(?s)evolve\.budget=5: .*lower evolve\.profile_tasks"):
+        check_work(parcels(), config)

@@ -1,6 +1,7 @@
 """What of `[train.trl]` reaches TRL, and what is refused before anything is spent."""
 
 import dataclasses
+import importlib.util
 
 import pytest
 
@@ -74,6 +75,11 @@ def test_a_service_that_is_not_installed_is_said_before_anything_is_spent(monkey
 
     monkeypatch.setattr(integrations, "get_reporting_integration_callbacks", lambda _: [gone])
     assert "train.trl.report_to: WandbCallback requires wandb" in refused(report_to="wandb")
+
+
+def test_a_kernel_that_is_not_installed_is_said_before_anything_is_spent(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    assert "train.trl.use_liger_kernel: liger-kernel is not" in refused(use_liger_kernel=True)
 
 
 def test_no_token_of_a_hub_comes_into_a_run_folder():
