@@ -202,7 +202,7 @@ def _last_error(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")] or lines
     last = errors[-1].removeprefix("ERROR:").strip() if errors else "it did not say why"
-    return re.sub(r"//[^/@\s]*@", "//", last)
+    return re.sub(r"//[^/\s]*@", "//", last)
 
 
 def unpack(wheel: Path, folder: Path) -> None:

@@ -160,3 +160,6 @@ def test_what_is_no_archive_is_said(tmp_path):
 def test_credentials_of_an_index_stay_out_of_the_message():
     said = "WARNING: x\nERROR: Could not reach https://me:secret@index.example/simple/"
     assert fetching._last_error(said) == "Could not reach https://index.example/simple/"
+    # An at sign belongs escaped, and a password is none the less one without.
+    said = said.replace("secret", "p@ss:w@rd")
+    assert fetching._last_error(said) == "Could not reach https://index.example/simple/"
