@@ -11,6 +11,8 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
 
 import typer
 
@@ -61,6 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options_end = given.index("--") if "--" in given else len(given)
     debug = "--debug" in given[:options_end]
     given = [word for place, word in enumerate(given) if place > options_end or word != "--debug"]
+    # What a shell has closed (`>&-`) is nowhere to write to, and no reason to stop.
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a letter shows its number, and the command goes on.
@@ -85,6 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         what = f"{type(error).__name__}: {error}\nThis is SEAL's own fault. See where with: --debug"
         return _tell(error, 3, debug=debug, text=what)
     return _interrupted() if code == INTERRUPTED else code
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def _tell(error: Exception, code: int, *, debug: bool, text: str = "") -> int:

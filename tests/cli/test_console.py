@@ -3,11 +3,13 @@
 import contextlib
 import io
 import json
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seal.cli import main
 from seal.cli.console import note, print_json_line, print_line, print_table, print_wrapped, progress
 from seal.report.text import legible
 from seal.types import Candidate
@@ -103,3 +105,10 @@ def test_a_quiet_note_is_not_there(capsys):
     note("loud")
     note("quiet", quiet=True)
     assert capsys.readouterr().err == "loud\n"
+
+
+@pytest.mark.parametrize(("closed", "code"), [("stdout", 0), ("stderr", 2)])
+def test_a_closed_stream_is_written_to_by_nobody(monkeypatch, closed: str, code: int):
+    monkeypatch.setattr(sys, closed, None)
+    assert main(["show", "rooms" if code == 0 else "nowhere"]) == code
+    getattr(sys, closed).close()
