@@ -236,7 +236,7 @@ class Sampler:
         # One score that is no number leaves none in its row.
         if likely[:, 0].isnan().any():
             raise ModelFailure(
-                "the model's scores of the next token are no numbers: its weights are broken.\n"
+                "the model's scores of the next token are NaN: its weights are broken.\n"
                 "Where training broke them, start over with --fresh and a lower train.rate."
             )
         tokens = torch.zeros_like(heat, dtype=torch.long)

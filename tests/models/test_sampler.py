@@ -309,5 +309,5 @@ def test_a_model_that_computes_no_numbers_is_not_drawn_from(temperature):
     sampler = Sampler(broken, 1, end=2)
     (row,) = sampler.open([5, 6])
     sampler.submit(row, [7], most=3, temperature=temperature, chance=random.Random(0))
-    with pytest.raises(ModelFailure, match="are no numbers"):
+    with pytest.raises(ModelFailure, match="are NaN"):
         sampler.step()
