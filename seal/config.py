@@ -124,7 +124,7 @@ class WarmStartConfig(Record):
     enabled: bool = True
     """False: training starts from the model as it is."""
     drill_steps: int | None = Field(default=None, ge=0)
-    """Steps of copying and looking up, before any dialogue; `tiny` alone needs them."""
+    """Steps of copying and looking up, before any dialogue."""
     lesson_steps: int | None = Field(default=None, ge=1)
     """Steps on dialogues."""
     recovery_steps: int | None = Field(default=None, ge=0)
