@@ -8,12 +8,12 @@ import pytest
 
 from seal.envs.registry import load_environment
 from seal.models.chat import CALL, parse_reply
-from seal.models.reading import states
+from seal.models.reading import prescribed, states
 from seal.resources import resource_folder
 from seal.rollout.agent import Arena
 from seal.train.corpus import RECOVERY, Corpus
 from seal.train.drills import questions_of
-from seal.train.words import PHRASINGS, Mode, lesson_words
+from seal.train.words import PHRASINGS, Mode, lesson_words, nothing_first, phrase
 
 SAID = Mode(share=1.0, messages=False, errs=1.0)
 
@@ -73,6 +73,14 @@ def test_the_same_seed_gives_the_same_lessons(corpus):
         return [corpus.lesson(rng, 1) for _ in range(3)] + [corpus.drills(rng, 4, messages=0.5)()]
 
     assert lessons() == lessons()
+
+
+def test_loose_words_prescribe_a_call_only_where_they_name_one():
+    rng, tools = random.Random(12), ["check", "book"]
+    texts = {phrase("requires", rng) for _ in range(300)}
+    assert len(texts) > 100
+    assert all(prescribed("book", t.replace("{requires}", "check"), tools) for t in texts)
+    assert not any(prescribed("book", nothing_first(rng), tools) for _ in range(100))
 
 
 def test_a_drill_asks_for_values_that_its_line_states(corpus):
