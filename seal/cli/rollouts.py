@@ -119,17 +119,23 @@ def _print_rollouts(rollouts: "list[Rollout]", path: Path, *, as_json: bool, com
     else:
         # A policy in training has many versions, and each has rollouts of its own.
         kinds = ["policy version", "candidate"] if command == "train" else ["candidate"]
-        made: dict[tuple[str, ...], list[float]] = {}
+        made: dict[tuple[str, ...], list[float | None]] = {}
         for rollout in rollouts:
             key = (rollout.policy_version, rollout.candidate)[-len(kinds) :]
-            made.setdefault(key, []).append(rollout.reward or 0.0)
-        table = [[*key, len(each), f"{sum(each) / len(each):.3f}"] for key, each in made.items()]
-        columns = ["rollouts", "mean reward"]
+            made.setdefault(key, []).append(rollout.reward)
+        columns = ["rollouts", "scored", "mean reward"]
+        table = [[*key, *_mean_reward(rewards)] for key, rewards in made.items()]
         print_table([*kinds, *columns], table, right=columns)
     where = f"seal show {shlex.quote(str(path))}"
     if command != "run":
         print_line(f"List the rollouts with: {where} --json")
     print_line(f"Look at one with: {where} --rollout ID")
+
+
+def _mean_reward(rewards: "list[float | None]") -> tuple[int, int, str]:
+    """How many rollouts, how many of them are scored, and their mean: no other counts as 0."""
+    scored = [reward for reward in rewards if reward is not None]
+    return len(rewards), len(scored), f"{sum(scored) / len(scored):.3f}" if scored else "-"
 
 
 def _print_rollout(

@@ -11,7 +11,10 @@ from seal.config import TrainConfig
 
 
 def exposure(config: TrainConfig, generation: int) -> float:
-    """The share of groups that read the words in force, in [0, 1]: it falls evenly to 0."""
+    """The share of groups that read the words in force, in [0, 1].
+
+    It falls evenly to 0 in the last generation; where there is but one, it stays as set.
+    """
     last = config.generations - 1
     return config.exposure * (1 - generation / last) if last else config.exposure
 

@@ -6,10 +6,11 @@ import pytest
 
 from seal.cli import main
 from seal.cli.diagnosis import print_differences, print_profile
+from seal.cli.rollouts import _print_rollouts
 from seal.diagnose import Profile, ProfileRow
 from seal.diagnose.compare import difference
 from seal.rollout.run import RunSettings, run
-from seal.types import Kind
+from seal.types import Kind, Score
 from tests.diagnose.test_compare import rollout, side
 from tests.factories import TOML, WORLD, edited, lamp_tasks, write_environment
 
@@ -244,3 +245,13 @@ def test_what_cannot_be_diagnosed_is_said_in_one_message_and_no_traceback(seal, 
     for extra in ([], ["--rescore"]):
         code, out, err = seal("diagnose", "run", *extra)
         assert (code, "rollouts.jsonl:2: this line is no Rollout" in err) == (2, True)
+
+
+def test_an_unscored_rollout_counts_as_no_score_and_not_as_none_earned(tmp_path, capsys):
+    result = run(tmp_path / "lamp", "sim:expert", RunSettings(split=None), out=tmp_path / "made")
+    good = result.rollouts[0].model_copy(update={"score": Score(reward=1.0)})
+    broken = good.model_copy(update={"score": Score(reward=None)})
+    _print_rollouts([good, broken], tmp_path, as_json=False, command="evolve")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["candidate", "rollouts", "scored", "mean", "reward"]
+    assert lines[-3].split()[1:] == ["2", "1", "1.000"]
